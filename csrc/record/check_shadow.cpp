@@ -5,6 +5,7 @@
 #include "cpython/objects.h"
 #include "record/limits.h"
 #include "record/recorder.h"
+#include "record/step/opaque.h"
 
 namespace pijit {
 namespace {
@@ -41,12 +42,13 @@ void check_shadow(Recorder& recorder, ShadowFrame& frame) {
     if (value.is_const() && value.object() != object && !cpython::same_scalar(value.object(), object) &&
         !(PyRange_Check(object) && Py_TYPE(value.object()) == &PyRange_Type))
       fail(frame, i, "another object");
-    PyTypeObject* type = recorder.type_of(value);
+    PyTypeObject* type = recorder.heap.type_of(value);
     const bool tensor = value.is_reg() && recorder.trace().regs[value.index()].rep == Rep::kTensor;
-    const bool checked_when_used = recorder.foreign_code_ran() || (tensor && recorder.is_older(value));
+    const bool checked_when_used = recorder.foreign.epoch_due || (tensor && is_older(recorder, value));
     if (type != nullptr && type != Py_TYPE(object) && !checked_when_used) fail(frame, i, type->tp_name);
-    if (!value.is_virtual() || recorder.is_virtual(value, VirtualKind::kAddress)) continue;
-    if (recorder.real(value) != nullptr && recorder.real(value) != object) fail(frame, i, "another new object");
+    if (!value.is_virtual() || recorder.heap.is_virtual(value, VirtualKind::kAddress)) continue;
+    if (recorder.heap.real(value) != nullptr && recorder.heap.real(value) != object)
+      fail(frame, i, "another new object");
   }
 }
 

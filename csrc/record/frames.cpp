@@ -1,8 +1,17 @@
 // Frames entered and left while recording: what the outer frame's instruction does with the result of the inner one.
 #include "cpython/keys.h"
+#include "record/calls.h"
 #include "record/guarded.h"
 #include "record/mirror/drive.h"
 #include "record/pace.h"
+#include "record/recover.h"
+#include "record/state/exceptions.h"
+#include "record/state/generators.h"
+#include "record/state/snapshot.h"
+#include "record/state/values.h"
+#include "record/state/writes.h"
+#include "record/step/closing.h"
+#include "record/step/step.h"
 
 namespace pijit {
 namespace {
@@ -12,8 +21,8 @@ constexpr const char* kUnseen = "it returned by an instruction that was not seen
 // The value of closure cell `index` of a function shadow.
 Val closure_cell(Recorder& recorder, Val function, Py_ssize_t index) {
   if (function.is_virtual()) {
-    Val closure = recorder.virtual_field(function, function_field::kClosure);
-    if (closure.is_virtual()) return recorder.model(closure).items[index];
+    Val closure = recorder.heap.virtual_field(function, function_field::kClosure);
+    if (closure.is_virtual()) return recorder.heap.model(closure).items[index];
     return Val::constant(PyTuple_GET_ITEM(closure.object(), index));
   }
   PyObject* closure = reinterpret_cast<PyFunctionObject*>(function.object())->func_closure;
@@ -24,9 +33,9 @@ Val closure_cell(Recorder& recorder, Val function, Py_ssize_t index) {
 
 void make_cell(Recorder& recorder, ShadowFrame& shadow, int slot) {
   const Val content = shadow.local(slot);
-  const Val cell = recorder.new_virtual(VirtualKind::kCell, &PyCell_Type);
-  recorder.model(cell).items.resize(1);
-  recorder.set_field(cell, field::kCell::kContent, content);
+  const Val cell = new_virtual(recorder, VirtualKind::kCell, &PyCell_Type);
+  recorder.heap.model(cell).items.resize(1);
+  set_field(recorder, cell, field::kCell::kContent, content);
   shadow.local(slot) = cell;
 }
 
@@ -46,7 +55,7 @@ void run_prologue(Recorder& recorder, ShadowFrame& shadow) {
 
 bool Recorder::enter_frame(cpython::Frame* frame, int throwflag) noexcept {
   return guarded(throwflag != 0, [&] {
-    if (!live_ || frames_.empty() || lost_events()) return false;
+    if (!live_ || frames.empty() || lost_events()) return false;
     recording_pace().enter();
     const bool followed = try_follow(frame, throwflag);
     if (stopping) resolve_stop();
@@ -56,23 +65,23 @@ bool Recorder::enter_frame(cpython::Frame* frame, int throwflag) noexcept {
 }
 
 bool Recorder::try_follow(cpython::Frame* frame, int throwflag) {
-  ShadowFrame& outer = top_frame();
+  ShadowFrame& outer = frames.top();
   Pending& pending = outer.pending;
   bool expected = aside_ == 0 && pending.active && pending.expects_frame && !pending.entered;
-  if (throwflag != 0 && !(expected && pending.throws && is_suspended(pending.generator, frame))) {
-    if (!pending.active || !pending.opaque || is_ours(frame)) drop_generator(frame);
+  if (throwflag != 0 && !(expected && pending.throws && is_suspended(*this, pending.generator, frame))) {
+    if (!pending.active || !pending.opaque || is_ours(*this, frame)) drop_generator(*this, frame);
     return false;
   }
-  if (expected && !reads_.written.empty()) refresh_written();  // C code has done what precedes this call
+  if (expected && !reads.written.empty()) refresh_written(*this);  // C code has done what precedes this call
   if (expected && pending.generator != kNone) {
-    Model& generator = model(pending.generator);
-    if (!is_suspended(pending.generator, frame)) expected = false;
+    Model& generator = heap.model(pending.generator);
+    if (!is_suspended(*this, pending.generator, frame)) expected = false;
     if (expected) {
       pending.entered = true;
       push_frame(std::move(generator.suspended));
-      pending.again = pending.again || (trace_->clock == outer.mark.time && is_repeatable(outer));
-      log(Val::virtual_object(pending.generator), LogOp::kFrame, Val(), Val(), kNone);
-      ShadowFrame& shadow = top_frame();
+      pending.again = pending.again || (trace_->clock == outer.mark.time && is_repeatable(*this, outer));
+      log(*this, Val::virtual_object(pending.generator), LogOp::kFrame, Val(), Val(), kNone);
+      ShadowFrame& shadow = frames.top();
       const Val sent = pending.x;
       if (shadow.yielded && !pending.throws) shadow.push(sent.is_null() ? Val::constant(Py_None) : sent);
       shadow.yielded = false;
@@ -80,31 +89,31 @@ bool Recorder::try_follow(cpython::Frame* frame, int throwflag) {
       shadow.outer_state = kNone;
       shadow.mark = here();
       shadow.changed = true;
-      if (pending.throws) raise_at_yield(shadow, sent);
+      if (pending.throws) raise_at_yield(*this, shadow, sent);
       return true;
     }
   } else if (expected && cpython::function(frame) == reinterpret_cast<PyObject*>(pending.function)) {
     pending.entered = true;
     std::unique_ptr<ShadowFrame> shadow;
-    if (frames_.spare.empty()) {
+    if (frames.spare.empty()) {
       shadow = std::make_unique<ShadowFrame>();
     } else {
-      shadow = std::move(frames_.spare.back());
-      frames_.spare.pop_back();
+      shadow = std::move(frames.spare.back());
+      frames.spare.pop_back();
     }
     shadow->frame = frame;
     shadow->code = cpython::code(frame);
     shadow->function = pending.x_function;
     shadow->names = pending.names;
-    if (!shadow->names.is_null()) model(shadow->names).real = cpython::locals_mapping(frame);
+    if (!shadow->names.is_null()) heap.model(shadow->names).real = cpython::locals_mapping(frame);
     shadow->locals = shadow->code->co_nlocalsplus;
     shadow->sp = 0;
     shadow->instruction = 0;
     shadow->slots.assign(static_cast<size_t>(shadow->locals + shadow->code->co_stacksize + 1), Val());
-    for (size_t i = 0; i < frames_.bound.size(); ++i) {
-      shadow->slots[i] = frames_.bound[i];
-      if (frames_.bound[i].is_virtual() && model(frames_.bound[i]).real == nullptr)
-        model(frames_.bound[i]).real = cpython::slot(frame, static_cast<int>(i));
+    for (size_t i = 0; i < frames.bound.size(); ++i) {
+      shadow->slots[i] = frames.bound[i];
+      if (frames.bound[i].is_virtual() && heap.model(frames.bound[i]).real == nullptr)
+        heap.model(frames.bound[i]).real = cpython::slot(frame, static_cast<int>(i));
     }
     shadow->pending = Pending();
     shadow->result = Val();
@@ -122,24 +131,24 @@ bool Recorder::try_follow(cpython::Frame* frame, int throwflag) {
     shadow->arrivals.clear();
     shadow->changed = false;
     push_frame(std::move(shadow));
-    run_prologue(*this, top_frame());
+    run_prologue(*this, frames.top());
     return true;
   }
-  if (!(pending.active && (pending.ignores_frames || pending.adapter))) note_foreign(frame);
+  if (!(pending.active && (pending.ignores_frames || pending.adapter))) note_foreign(*this, frame);
   return false;
 }
 
 void Recorder::leave_frame(cpython::Frame* frame, PyObject* result) noexcept {
   guarded(result == nullptr, [&] {
-    if (!live_ || frames_.empty() || lost_events()) return;
+    if (!live_ || frames.empty() || lost_events()) return;
     recording_pace().enter();
-    if (top_frame().pending.run == frame) {
+    if (frames.top().pending.run == frame) {
       SavedError error;
       come_back();
-      finish_run(top_frame(), result);
-    } else if (top_frame().frame == frame) {
-      if (cpython::kExceptionsAreSilent && result == nullptr && !top_frame().raises_again()) observe_left(frame);
-      if (live_ && !frames_.empty() && top_frame().frame == frame) left_frame(frame, result);
+      finish_run(*this, frames.top(), result);
+    } else if (frames.top().frame == frame) {
+      if (cpython::kExceptionsAreSilent && result == nullptr && !frames.top().raises_again()) observe_left(frame);
+      if (live_ && !frames.empty() && frames.top().frame == frame) left_frame(frame, result);
     }
     if (stopping) resolve_stop();
     recording_pace().leave();
@@ -153,85 +162,120 @@ void Recorder::observe_left(cpython::Frame* frame) {
   if (raised != nullptr) observe_exception(frame, raised);
 }
 
+namespace {
+
+// Only __getattr__ takes what a frame raised; all else hands it on.
+void inner_raised(Recorder& recorder, ShadowFrame& outer) {
+  const Pending pending = outer.pending;
+  if (!recorder.raise.is_of(PyExc_AttributeError)) return;
+  note_sought(recorder, pending);
+  if (pending.then != Then::kGetAttribute) return;
+  PyObject* fallback = recorder.reads.lookup_type(recorder.heap.type_of(pending.x), names().getattr);
+  if (fallback == nullptr) return;
+  Arguments args;
+  args.values = {pending.x, pending.y};
+  recorder.raise.foreseen = recorder.raise.event = false;
+  if (invoke_function(recorder, outer, Val::constant(fallback), args, Then::kPush, pending.pops) != Invoke::kStarted)
+    return recorder.stop(Abort::kUnknownAttribute, "__getattr__");
+  outer.pending.sought = pending.sought;
+  outer.pending.pushes = pending.pushes;
+}
+
+// C code that waited for the frame goes on.
+void go_on(Recorder& recorder, ShadowFrame& outer) {
+  if (recorder.live() && outer.drive) outer.drive->go_on();
+}
+
+}  // namespace
+
 void Recorder::left_frame(cpython::Frame*, PyObject* result) {
   PyObject* raised = result == nullptr ? PyErr_Occurred() : nullptr;
-  raise_.type = raised != nullptr && PyType_Check(raised) ? reinterpret_cast<PyTypeObject*>(raised) : nullptr;
+  raise.type = raised != nullptr && PyType_Check(raised) ? reinterpret_cast<PyTypeObject*>(raised) : nullptr;
   SavedError error;
-  const bool foreseen = raise_.foreseen || (top_frame().pending.active && top_frame().pending.raises);
-  if (result == nullptr && foreseen && frames_.size() > 1) pass_frame();
-  std::unique_ptr<ShadowFrame> shadow = std::move(frames_.back());
-  frames_.pop_back();
-  if (!shadow->yielded) end_frame(*shadow);
-  if (frames_.empty()) {
+  const bool foreseen = raise.foreseen || (frames.top().pending.active && frames.top().pending.raises);
+  if (result == nullptr && foreseen && frames.size() > 1) pass_frame(*this);
+  std::unique_ptr<ShadowFrame> shadow = std::move(frames.back());
+  frames.pop_back();
+  if (!shadow->yielded) end_frame(*this, *shadow);
+  if (frames.empty()) {
     leave_root(*shadow, result);
     return;
   }
-  ShadowFrame& outer = top_frame();
+  ShadowFrame& outer = frames.top();
   if (result == nullptr) {
-    raise_.foreseen = foreseen;
+    raise.foreseen = foreseen;
     // A StopIteration that leaves a generator becomes a RuntimeError.
-    if (!raise_.foreseen || (shadow->generator != kNone && is_raised(PyExc_StopIteration))) return raised_unforeseen();
-    if (shadow->generator != kNone) end_generator(shadow->generator);
-    inner_raised(outer);
+    if (!raise.foreseen || (shadow->generator != kNone && raise.is_of(PyExc_StopIteration)))
+      return raised_unforeseen(*this);
+    if (shadow->generator != kNone) end_generator(*this, shadow->generator);
+    inner_raised(*this, outer);
   } else if (shadow->generator == kNone && cpython::is_generator_code(shadow->code)) {
-    Val generator = new_virtual(VirtualKind::kGenerator, Py_TYPE(result));
+    Val generator = new_virtual(*this, VirtualKind::kGenerator, Py_TYPE(result));
     trace_->coroutines |= PyCoro_CheckExact(result) != 0;
-    model(generator).real = result;
+    heap.model(generator).real = result;
     shadow->generator = generator.index();
     shadow->frame = cpython::generator_frame(result);
     shadow->yielded = false;
-    set_field(generator, field::kGenerator::kFunction, shadow->function);
-    suspend(std::move(shadow));
-    inner_returned(outer, generator);
-    return go_on(outer);
+    set_field(*this, generator, field::kGenerator::kFunction, shadow->function);
+    suspend(*this, std::move(shadow));
+    inner_returned(*this, outer, generator);
+    return go_on(*this, outer);
   } else if (shadow->result.is_null()) {
     return abandon(kUnseen);
   } else if (shadow->yielded) {
     Val value = shadow->result;
-    suspend(std::move(shadow));
-    inner_returned(outer, value);
-    return go_on(outer);
+    suspend(*this, std::move(shadow));
+    inner_returned(*this, outer, value);
+    return go_on(*this, outer);
   } else if (shadow->generator != kNone) {
     // The generator ran to its end: its driver sees StopIteration.
-    end_generator(shadow->generator);
+    end_generator(*this, shadow->generator);
     outer.pending.y = shadow->result;
   } else {
-    inner_returned(outer, shadow->result);
+    inner_returned(*this, outer, shadow->result);
   }
-  frames_.spare.push_back(std::move(shadow));
-  go_on(outer);
+  frames.spare.push_back(std::move(shadow));
+  go_on(*this, outer);
 }
 
-// C code that waited for the frame goes on.
-void Recorder::go_on(ShadowFrame& outer) {
-  if (live_ && outer.drive) outer.drive->go_on();
+namespace {
+
+// What is returned has tracebacks, which name this frame, or what dies with the frame runs code of the user's: the
+// trace ends in an exit at its return.
+void end_at_return(Recorder& recorder) {
+  if (recorder.frames.return_snapshot != kNone && snapshot_usable(recorder, recorder.frames.return_snapshot))
+    return recorder.end_with_exit(recorder.frames.return_snapshot);
+  note_stop(recorder, Abort::kUnbuildable, recorder.snapshots.unusable_reason);
+  recorder.cut_at_last_snapshot();
 }
+
+}  // namespace
 
 void Recorder::leave_root(ShadowFrame& shadow, PyObject* result) {
-  frames_.clear();
+  frames.clear();
   if (result == nullptr) {
     // An exception leaves the root: the trace ends where it was raised, if that is known.
-    note_stop(Abort::kEscapes, "");
-    if (raise_.snapshot != kNone) {
-      trace_->nodes.resize(raise_.nodes);
-      end_with_exit(raise_.snapshot);
+    note_stop(*this, Abort::kEscapes, "");
+    if (raise.snapshot != kNone) {
+      trace_->nodes.resize(raise.nodes);
+      end_with_exit(raise.snapshot);
     } else {
       cut_at_last_snapshot();
     }
     return;
   }
   if (shadow.result.is_null()) return abandon(kUnseen);
-  ++snapshots_.visit;
-  snapshots_.visited.resize(trace_->virtuals.size(), 0);
-  if (shadow.result.is_virtual() && !virtual_usable(shadow.result.index(), trace_->clock)) {
-    note_stop(Abort::kUnbuildable, snapshots_.unusable_reason);
+  ++snapshots.visit;
+  snapshots.visited.resize(trace_->virtuals.size(), 0);
+  if (shadow.result.is_virtual() && !virtual_usable(*this, shadow.result.index(), trace_->clock)) {
+    note_stop(*this, Abort::kUnbuildable, snapshots.unusable_reason);
     return cut_at_last_snapshot();
   }
-  ++snapshots_.visit;
-  if ((raise_.any_traced && holds_raised(shadow.result)) || frames_.leaves_generator) return end_at_return();
+  ++snapshots.visit;
+  if ((raise.any_traced && holds_raised(*this, shadow.result)) || frames.leaves_generator) return end_at_return(*this);
   Node node{};
   node.op = Op::kReturn;
-  if (raise_.any_traced_built) node.snapshot = frames_.return_snapshot;
+  if (raise.any_traced_built) node.snapshot = frames.return_snapshot;
   node.a = shadow.result;
   node.time = trace_->clock;
   node.site = 0;
@@ -241,16 +285,7 @@ void Recorder::leave_root(ShadowFrame& shadow, PyObject* result) {
   end_events();
 }
 
-// What is returned has tracebacks, which name this frame, or what dies with the frame runs code of the user's: the
-// trace ends in an exit at its return.
-void Recorder::end_at_return() {
-  if (frames_.return_snapshot != kNone && snapshot_usable(frames_.return_snapshot))
-    return end_with_exit(frames_.return_snapshot);
-  note_stop(Abort::kUnbuildable, snapshots_.unusable_reason);
-  cut_at_last_snapshot();
-}
-
-void Recorder::inner_returned(ShadowFrame& outer, Val value) {
+void inner_returned(Recorder& recorder, ShadowFrame& outer, Val value) {
   Pending& pending = outer.pending;
   switch (pending.then) {
     case Then::kInit:
@@ -260,32 +295,16 @@ void Recorder::inner_returned(ShadowFrame& outer, Val value) {
     case Then::kDrop:
       break;
     case Then::kBinary:
-      if (value.object() == Py_NotImplemented) return go_on_binary(outer);
-      if (value.is_reg() && trace_->regs[value.index()].rep == Rep::kObject && type_of(value) == nullptr)
-        return stop(Abort::kUnknownOperand, "what an operator's method returned");
+      if (value.object() == Py_NotImplemented) return go_on_binary(recorder, outer);
+      if (value.is_reg() && recorder.trace().regs[value.index()].rep == Rep::kObject &&
+          recorder.heap.type_of(value) == nullptr)
+        return recorder.stop(Abort::kUnknownOperand, "what an operator's method returned");
       pending.result = value;
       break;
     default:
       pending.result = value;
   }
   pending.has_result = true;
-}
-
-// Only __getattr__ takes what a frame raised; all else hands it on.
-void Recorder::inner_raised(ShadowFrame& outer) {
-  const Pending pending = outer.pending;
-  if (!is_raised(PyExc_AttributeError)) return;
-  note_sought(pending);
-  if (pending.then != Then::kGetAttribute) return;
-  PyObject* fallback = lookup_type(type_of(pending.x), names().getattr);
-  if (fallback == nullptr) return;
-  Arguments args;
-  args.values = {pending.x, pending.y};
-  raise_.foreseen = raise_.event = false;
-  if (invoke_function(outer, Val::constant(fallback), args, Then::kPush, pending.pops) != Invoke::kStarted)
-    return stop(Abort::kUnknownAttribute, "__getattr__");
-  outer.pending.sought = pending.sought;
-  outer.pending.pushes = pending.pushes;
 }
 
 }  // namespace pijit

@@ -13,21 +13,21 @@ namespace pijit {
 
 struct Owners {
   Owners(Kernel& recording, cpython::Frame* root)
-      : heap_(recording, frames_, snapshots_),
-        frames_(root, !cpython::is_fresh(root), cpython::resume_index(root)),
-        reads_(recording),
-        foreign_(recording, heap_) {}
+      : heap(recording, frames, snapshots),
+        frames(root, !cpython::is_fresh(root), cpython::resume_index(root)),
+        reads(recording),
+        foreign(recording, heap) {}
 
   // The heap lives longer than the frames: what they wait for is in it.
-  Heap heap_;
-  FrameStack frames_;
-  Snapshots snapshots_;
-  ReadSet reads_;
-  Foreign foreign_;
-  Raise raise_;
-  Loading loading_;
-  Numbers numbers_;
-  Question question_;
+  Heap heap;
+  FrameStack frames;
+  Snapshots snapshots;
+  ReadSet reads;
+  Foreign foreign;
+  Raise raise;
+  Loading loading;
+  Numbers numbers;
+  Question question;
 };
 
 // All owners, in the order in which they are taken back: foreign code asks the heap what it is about to forget. The last

@@ -16,7 +16,20 @@
 #include "record/mirror/builtins.h"
 #include "record/pace.h"
 #include "record/put_aside.h"
+#include "record/recover.h"
+#include "record/state/epoch.h"
+#include "record/state/exceptions.h"
+#include "record/state/generators.h"
+#include "record/state/inputs.h"
+#include "record/state/snapshot.h"
+#include "record/state/values.h"
+#include "record/state/varying.h"
+#include "record/state/writes.h"
+#include "record/step/completion.h"
 #include "record/step/heads.h"
+#include "record/step/loops.h"
+#include "record/step/opaque.h"
+#include "record/step/raised.h"
 #include "record/step/step.h"
 
 namespace pijit {
@@ -71,9 +84,9 @@ void Recorder::mark_loops() {
 
 Recorder::~Recorder() {
   end_events();
-  for (auto& frame : frames_.spare) frame.reset();
+  for (auto& frame : frames.spare) frame.reset();
   if (adapter_ != nullptr) adapter_->forget_recording();
-  heap_.models.clear();  // frames of generators go before those that may run them
+  heap.models.clear();  // frames of generators go before those that may run them
 }
 
 void throw_wrong_shadow() {
@@ -92,14 +105,16 @@ void Recorder::give_up(Abort reason, const char* detail) noexcept {
   const bool first = !std::exchange(abandoned_, true);
   live_ = stopping = false;
   try {
-    if (first) note_stop(reason, detail);
+    if (first) note_stop(*this, reason, detail);
     end_events();
   } catch (...) {  // without memory there is no text
   }
 }
 
+namespace {
+
 // Under stress: one of the things that must not happen, at one instruction or another.
-void Recorder::inject_fault(ShadowFrame& frame) {
+void inject_fault(ShadowFrame& frame) {
   constexpr uint32_t kEvery = 7, kKinds = 4;
   static uint32_t count = 0;
   if (++count % kEvery != 0) return;
@@ -118,6 +133,8 @@ void Recorder::inject_fault(ShadowFrame& frame) {
   }
 }
 
+}  // namespace
+
 bool Recorder::start() noexcept {
   return guarded(false, [&] { return begin_recording(); });
 }
@@ -127,19 +144,19 @@ std::unique_ptr<Trace> Recorder::finish() noexcept {
 }
 
 TraceMark Recorder::here() const {
-  return {mark(), reads_.mark(), heap_.mark()};
+  return {mark(), reads.mark(), heap.mark()};
 }
 
 bool Recorder::begin_recording() {
   started_ = now();
-  foreign_.switches = cpython::thread_switches(thread_);
+  foreign.switches = cpython::thread_switches(thread_);
   make_room(&trace_->log, 2);
   make_room(&trace_->virtuals, 1);
   make_room(&trace_->nodes, 1);
   make_room(&trace_->slots, 1);
   make_room(&trace_->frame_states, 1);
-  raise_.entry_exception = cpython::topmost_exception(thread_);
-  trace_->code = Ref::borrow(reinterpret_cast<PyObject*>(cpython::code(frames_.root)));
+  raise.entry_exception = cpython::topmost_exception(thread_);
+  trace_->code = Ref::borrow(reinterpret_cast<PyObject*>(cpython::code(frames.root)));
   trace_->owned.push_back(Ref::borrow(trace_->code.get()));
   if (adapter_ != nullptr) {
     if (adapter_->must_step_aside() != nullptr) return false;
@@ -149,15 +166,15 @@ bool Recorder::begin_recording() {
   gc_ = std::make_unique<cpython::GcPause>();
   live_ = true;
   adapter_on_ = adapter_ != nullptr && adapter_->begin_recording(*this);  // which notes what is known of the inputs
-  if (adapter_on_ != (adapter_ != nullptr) || !(frames_.in_the_middle ? bind_entry() : bind_root())) {
+  if (adapter_on_ != (adapter_ != nullptr) || !(frames.in_the_middle ? bind_entry(*this) : bind_root(*this))) {
     end_events();
     return false;
   }
   t_active = this;
   observing_ = cpython::start_events(thread_, on_event);
-  for (const auto& shadow : frames_)
-    if (!observing_ || !(frames_.in_the_middle ? cpython::follow_events_from_here(shadow->frame)
-                                               : cpython::follow_events(shadow->frame))) {
+  for (const auto& shadow : frames)
+    if (!observing_ || !(frames.in_the_middle ? cpython::follow_events_from_here(shadow->frame)
+                                              : cpython::follow_events(shadow->frame))) {
       end_events();
       return false;
     }
@@ -169,7 +186,7 @@ bool Recorder::lost_events() {
   if (!observing_) return false;
   if (!cpython::only_events_are(thread_, aside_ > 0 ? nullptr : on_event)) {
     abandon("a tracer or profiler was switched on");
-  } else if (!frames_.empty() && !cpython::has_events(top_frame().code)) {
+  } else if (!frames.empty() && !cpython::has_events(frames.top().code)) {
     abandon("CPython lost the events of its code to another tool");
   }
   return abandoned_;
@@ -194,7 +211,7 @@ void Recorder::end_events() {
   if (observing_) {
     observing_ = false;
     if (cpython::events_are(thread_, aside_ > 0 ? nullptr : on_event)) cpython::stop_events(thread_);
-    for (auto& shadow : frames_) cpython::unfollow_events(shadow->frame);
+    for (auto& shadow : frames) cpython::unfollow_events(shadow->frame);
   }
   if (adapter_on_) {
     adapter_on_ = false;
@@ -214,13 +231,13 @@ void Recorder::abandon(const char* why) {
 std::unique_ptr<Trace> Recorder::end_recording() {
   if (adapter_on_ && adapter_->trouble() != nullptr) abandon(adapter_->trouble());
   end_events();
-  const bool learned = learn_places();
-  if (abandoned_ || !finished_ || forgets_coroutine()) return nullptr;
+  const bool learned = learn_places(*this);
+  if (abandoned_ || !finished_ || forgets_coroutine(*this)) return nullptr;
   trace_->gives_way = learned;
   if (!trace_->epochs.empty())
     trace_->epochs.back().count = static_cast<uint32_t>(trace_->guards.size()) - trace_->epochs.back().first;
-  reads_.close_dict_guards();
-  reads_.close_abc_guards();
+  reads.close_dict_guards();
+  reads.close_abc_guards();
   trace_->record_seconds = now() - started_;
   trace_->operations = record_limits().operations - limit_;
   give_back_room(&trace_->log);
@@ -232,30 +249,35 @@ std::unique_ptr<Trace> Recorder::end_recording() {
   return std::move(trace_);
 }
 
+namespace {
+
 // Nodes of the frame say by this where they came from. A generator that is resumed has its first argument from before.
-void Recorder::note_followed(ShadowFrame& shadow) {
+void note_followed(Recorder& recorder, ShadowFrame& shadow) {
   Followed made{shadow.code, kNone, 0, Val()};
-  if (!frames_.empty()) {
-    made.caller = top_frame().followed;
-    made.instruction = top_frame().operation;
+  if (!recorder.frames.empty()) {
+    made.caller = recorder.frames.top().followed;
+    made.instruction = recorder.frames.top().operation;
   }
   if (shadow.followed != kNone)
-    made.first = trace_->followed[shadow.followed].first;
+    made.first = recorder.trace().followed[shadow.followed].first;
   else if (cpython::argument_slots(shadow.code) > 0)
     made.first = shadow.local(0);
-  shadow.followed = static_cast<uint32_t>(trace_->followed.size());
-  trace_->followed.push_back(made);
-  if (keeps_inputs() && made.first.object() != nullptr) trace_->owned.push_back(Ref::borrow(made.first.object()));
+  shadow.followed = static_cast<uint32_t>(recorder.trace().followed.size());
+  recorder.trace().followed.push_back(made);
+  if (keeps_inputs() && made.first.object() != nullptr)
+    recorder.trace().owned.push_back(Ref::borrow(made.first.object()));
 }
 
+}  // namespace
+
 void Recorder::push_frame(std::unique_ptr<ShadowFrame> shadow) {
-  owned(reinterpret_cast<PyObject*>(shadow->code));  // snapshots and sites name it
+  reads.owned(reinterpret_cast<PyObject*>(shadow->code));  // snapshots and sites name it
   if (observing_ && !cpython::follow_events(shadow->frame)) stop(Abort::kFailed, "its code cannot have events");
   recording_pace().follow(shadow->code);
   if (heads_) shadow->decisions = heads_->decisions;
-  note_followed(*shadow);
-  frames_.push_back(std::move(shadow));
-  if (frames_.size() > trace_->depth) trace_->depth = static_cast<uint32_t>(frames_.size());
+  note_followed(*this, *shadow);
+  frames.push_back(std::move(shadow));
+  if (frames.size() > trace_->depth) trace_->depth = static_cast<uint32_t>(frames.size());
 }
 
 void Recorder::on_exception(cpython::Frame* frame, PyObject* exception) noexcept {
@@ -263,64 +285,68 @@ void Recorder::on_exception(cpython::Frame* frame, PyObject* exception) noexcept
 }
 
 void Recorder::observe_exception(cpython::Frame* frame, PyObject* object) {
-  if (frames_.empty() || top_frame().frame != frame) return;
+  if (frames.empty() || frames.top().frame != frame) return;
   if (lost_events()) return;  // what a tracer raises is not the instruction's
-  Pending& pending = top_frame().pending;
+  Pending& pending = frames.top().pending;
   const bool iterates = pending.active && (pending.then == Then::kNext || pending.then == Then::kSend);
   if (iterates && PyErr_GivenExceptionMatches(object, PyExc_StopIteration) != 0) return;  // tracers are told of it
-  raise_.event = true;
-  if (pending.active && pending.folds && !raise_.foreseen) begin_raise(top_frame(), pending.pops, Val(), false);
-  if (pending.active && (pending.raises || pending.folds)) raise_.foreseen = true;
-  if (!raise_.foreseen) {
-    raise_.foreseen = take_raised(object);
-  } else if (pending.raises && raise_.value.is_null()) {
-    const Val made = new_exception(object);
+  raise.event = true;
+  if (pending.active && pending.folds && !raise.foreseen) begin_raise(*this, frames.top(), pending.pops, Val(), false);
+  if (pending.active && (pending.raises || pending.folds)) raise.foreseen = true;
+  if (!raise.foreseen) {
+    raise.foreseen = take_raised(*this, object);
+  } else if (pending.raises && raise.value.is_null()) {
+    const Val made = new_exception(*this, object);
     if (trace_->virtuals[made.index()].buildable) {
-      raise_.value = made;
-    } else if (!take_raised(object)) {
-      raise_.foreseen = pending.active;  // else the instruction was taken back
+      raise.value = made;
+    } else if (!take_raised(*this, object)) {
+      raise.foreseen = pending.active;  // else the instruction was taken back
     }
   }
   if (stopping) resolve_stop();
 }
 
+namespace {
+
 // The previous instruction raised and CPython went to a handler of this frame.
-bool Recorder::unwind(ShadowFrame& frame) {
-  raise_.event = false;
-  if (!raise_.foreseen) {
-    raised_unforeseen();
+bool unwind(Recorder& recorder, ShadowFrame& frame) {
+  recorder.raise.event = false;
+  if (!recorder.raise.foreseen) {
+    raised_unforeseen(recorder);
     return false;
   }
-  raise_.foreseen = false;
+  recorder.raise.foreseen = false;
   cpython::Handler handler;
   if (!cpython::find_handler(frame.code, frame.operation, &handler) ||
       handler.target != cpython::instruction_index(frame.frame)) {
-    abandon("an exception was foreseen that was not raised");
+    recorder.abandon("an exception was foreseen that was not raised");
     return false;
   }
-  refresh_written();
+  refresh_written(recorder);
   const auto stack = [&](int depth) { return cpython::slot(frame.frame, frame.locals + handler.depth + depth); };
-  const Val exception = raised_exception(stack(handler.push_lasti ? 1 : 0));
-  if (exception.is_null() || (is_taken(exception) && !trace_->virtuals[exception.index()].buildable)) {
-    raised_unforeseen();
+  const Val exception = raised_exception(recorder, stack(handler.push_lasti ? 1 : 0));
+  if (exception.is_null() ||
+      (is_taken(recorder, exception) && !recorder.trace().virtuals[exception.index()].buildable)) {
+    raised_unforeseen(recorder);
     return false;
   }
-  raise_.snapshot = kNone;
+  recorder.raise.snapshot = kNone;
   if (frame.handled.empty())
     frame.before_raise = std::make_unique<BeforeRaise>(
         BeforeRaise{frame.slots, frame.sp, frame.instruction, frame.operation, frame.call_start, frame.mark});
   frame.pending = Pending();
   frame.sp = handler.depth;
-  if (handler.push_lasti) frame.push(owned(stack(0)));
+  if (handler.push_lasti) frame.push(recorder.reads.owned(stack(0)));
   frame.push(exception);
   return true;
 }
 
 // The operands whose types the instruction looks at.
-void Recorder::learn_operands(ShadowFrame& frame, Instruction now) {
+void learn_operands(Recorder& recorder, ShadowFrame& frame, Instruction now) {
   const cpython::Looks looks = cpython::looks_of(now);
   // NotImplemented is no result of an operator.
-  if (now.is(Operation::kReturn) && (frames_.size() < 2 || frames_[frames_.size() - 2]->pending.then != Then::kBinary))
+  if (now.is(Operation::kReturn) &&
+      (recorder.frames.size() < 2 || recorder.frames[recorder.frames.size() - 2]->pending.then != Then::kBinary))
     return;
   // A function of Python looks itself into what it is called with, and most other callables are opaque.
   const bool call = now.is(Operation::kCall) || now.is(Operation::kCallNames);
@@ -328,12 +354,14 @@ void Recorder::learn_operands(ShadowFrame& frame, Instruction now) {
   const bool passes = looks.passes || (call && (callable == nullptr || !is_known_builtin(callable)));
   const bool tensors = now.is(Operation::kLoadAttribute);
   for (int at = looks.first, last = std::min(looks.last, frame.sp); at <= last; ++at)
-    learn(frame, at, tensors, !passes || (call && at == last));
+    learn(recorder, frame, at, tensors, !passes || (call && at == last));
 }
+
+}  // namespace
 
 // An exception came to a handler of the innermost frame, and CPython has told nobody.
 void Recorder::notice_exception(cpython::Frame* frame) {
-  const ShadowFrame& top = top_frame();
+  const ShadowFrame& top = frames.top();
   cpython::Handler handler;
   if (top.raises_again() || !cpython::find_handler(top.code, top.operation, &handler) ||
       handler.target != cpython::instruction_index(frame))
@@ -343,21 +371,21 @@ void Recorder::notice_exception(cpython::Frame* frame) {
 
 void Recorder::on_instruction(cpython::Frame* object) noexcept {
   guarded(false, [&] {
-    if (frames_.empty() || top_frame().frame != object) return;
+    if (frames.empty() || frames.top().frame != object) return;
     if (cpython::kExceptionsAreSilent && cpython::stands_in_handler(object)) {
       notice_exception(object);
-      if (!live_ || frames_.empty() || top_frame().frame != object) return;
+      if (!live_ || frames.empty() || frames.top().frame != object) return;
     }
     Pace& pace = recording_pace();
     pace.enter_instruction();
-    observe_instruction(top_frame());
+    observe_instruction(frames.top());
     if (stopping) resolve_stop();
     const bool look = pace.leave_instruction();
-    if (live_ && !frames_.empty() && top_frame().frame == object && top_frame().pending.opaque &&
-        binds_method(top_frame()))
+    if (live_ && !frames.empty() && frames.top().frame == object && frames.top().pending.opaque &&
+        binds_method(frames.top()))
       cpython::postpone_collection();
     if (!look) return;
-    for (const auto& frame : frames_) pace.look(frame->code);
+    for (const auto& frame : frames) pace.look(frame->code);
     pace.looked();
   });
 }
@@ -366,15 +394,15 @@ void Recorder::on_instruction(cpython::Frame* object) noexcept {
 bool Recorder::finish_instruction(ShadowFrame& frame) {
   cpython::Frame* object = frame.frame;
   const bool raised = frame.pending.active && frame.pending.raises;  // nobody is told where it is raised again
-  raise_.foreseen = raise_.foreseen || raised;
-  if (raise_.event || raised) {
-    unwind(frame);
+  raise.foreseen = raise.foreseen || raised;
+  if (raise.event || raised) {
+    unwind(*this, frame);
   } else if (frame.pending.active) {
-    complete(frame);
+    complete(*this, frame);
   }
   if (stopping) {
-    if (!resolve_stop() || frames_.empty() || top_frame().frame != object) return false;
-    if (frame.pending.active) complete(frame);
+    if (!resolve_stop() || frames.empty() || frames.top().frame != object) return false;
+    if (frame.pending.active) complete(*this, frame);
     if (stopping) {
       stop_final = true;
       resolve_stop();
@@ -383,18 +411,18 @@ bool Recorder::finish_instruction(ShadowFrame& frame) {
   return live_;
 }
 
+namespace {
+
 // Nobody takes what foreign code returned: it dies, and its finalizer runs, before the epoch begins.
-bool Recorder::drop_result(ShadowFrame& frame) {
+bool drop_result(Recorder& recorder, ShadowFrame& frame) {
   const Val result = frame.top();
-  if (!result.is_reg() || trace_->nodes.empty()) return false;
-  const Node& last = trace_->nodes.back();
+  if (!result.is_reg() || recorder.trace().nodes.empty()) return false;
+  const Node& last = recorder.trace().nodes.back();
   if (!is_opaque(last.op) || last.out != result.index()) return false;
-  if (foreign_.epoch_result == result) foreign_.epoch_result = Val();
+  if (recorder.foreign.epoch_result == result) recorder.foreign.epoch_result = Val();
   frame.sp -= 1;
   return true;
 }
-
-namespace {
 
 void note_loads(ShadowFrame& frame) {
   Loads& loads = frame.loads;
@@ -406,7 +434,7 @@ void note_loads(ShadowFrame& frame) {
 }  // namespace
 
 void Recorder::observe_instruction(ShadowFrame& frame) {
-  const bool waits = frame.pending.active || raise_.event || stopping;
+  const bool waits = frame.pending.active || raise.event || stopping;
   if (waits && !finish_instruction(frame)) return;
   const int before = frame.instruction;
   frame.instruction = frame.operation = cpython::instruction_index(frame.frame);
@@ -422,12 +450,12 @@ void Recorder::observe_instruction(ShadowFrame& frame) {
   // The mark is then that of an earlier instruction; `changed` says that nobody may go back to it.
   const bool back = frame.instruction < before;
   const bool turns = heads_ && heads_->any_at(frame.code, frame.instruction);
-  if (limit_ != 0 && !foreign_.epoch_due && !exit_points_ && !back && !turns && step_move(frame, now)) {
+  if (limit_ != 0 && !foreign.epoch_due && !exit_points_ && !back && !turns && step_move(frame, now)) {
     limit_ -= 1;
     frame.changed = true;
     return;
   }
-  if (foreign_.epoch_due && now.is(Operation::kPop) && drop_result(frame)) {
+  if (foreign.epoch_due && now.is(Operation::kPop) && drop_result(*this, frame)) {
     limit_ -= limit_ != 0;
     frame.changed = true;
     return;
@@ -437,28 +465,29 @@ void Recorder::observe_instruction(ShadowFrame& frame) {
   frame.changed = false;
   if (limit_-- == 0 || frame.mark.nodes > record_limits().nodes) return stop(Abort::kTooLong, "");
   if (recording_pace().is_over()) return stop(Abort::kOverBudget, "");
-  if (foreign_.epoch_due) {
-    foreign_.epoch_due = false;
-    begin_epoch();
+  if (foreign.epoch_due) {
+    foreign.epoch_due = false;
+    begin_epoch(*this);
     if (!live_) return;
   }
-  const bool last = frames_.in_the_middle && frames_.size() == 1 && cpython::gives_back(now);
-  if ((back && leaves_loop(frame)) || (last && cpython::is_generator_frame(frames_.root))) return leave_loop();
-  if (turns) begin_turns(frame, before);
+  const bool last = frames.in_the_middle && frames.size() == 1 && cpython::gives_back(now);
+  if ((back && leaves_loop(*this, frame)) || (last && cpython::is_generator_frame(frames.root)))
+    return leave_loop(*this);
+  if (turns) begin_turns(*this, frame, before);
   // Without foreign code only the class of a tensor may be unknown: an operator may hand its operand back.
   const bool attribute = now.is(Operation::kLoadAttribute);
-  if (!trace_->epochs.empty() || (attribute && touches_tensor(frame.top()))) {
-    learn_operands(frame, now);
+  if (!trace_->epochs.empty() || (attribute && touches_tensor(*this, frame.top()))) {
+    learn_operands(*this, frame, now);
     if (!live_) return;
     frame.mark = here();
   }
-  if (exit_points_) emit_exit_point();
+  if (exit_points_) emit_exit_point(*this);
   step(*this, frame, now);
   if (stopping) {
     const auto mark = frame.mark;
     const Vals slots = frame.slots;
-    if (fix_operands(frame)) step(*this, frame, now);
-    if (stopping && !stop_final && !stop_changed && heap_.lasting == mark.lasting) {  // it did not help: they stay open
+    if (fix_operands(*this, frame)) step(*this, frame, now);
+    if (stopping && !stop_final && !stop_changed && heap.lasting == mark.lasting) {  // it did not help: they stay open
       rollback(frame);
       frame.mark = mark;
       rollback(frame);

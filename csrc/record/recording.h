@@ -27,7 +27,7 @@ struct ReadMark {
 };
 struct HeapMark {
   uint32_t arguments = 0;  // containers that were loaded
-  uint32_t lasting = 0;    // changes that a rollback does not take back (Recorder::note_lasting)
+  uint32_t lasting = 0;    // changes that a rollback does not take back (note_lasting)
   uint32_t virtuals = 0;
 };
 // An owner that finds what is new by what others say (a clock, a number of nodes) has no part.

@@ -8,16 +8,23 @@
 // 2. Going back to the start of an instruction forgets what the trace did since: its nodes, and what was logged of
 // virtual objects, and its guards. So facts are not to be trusted after it: an epoch begins, or the trace ends.
 // 3. Only frames whose caller takes the result in a simple way can be left to CPython.
+#include "record/recover.h"
+
 #include <algorithm>
 
 #include "cpython/keys.h"
 #include "ir/log.h"
 #include "record/recorder.h"
+#include "record/state/epoch.h"
+#include "record/state/snapshot.h"
+#include "record/state/values.h"
+#include "record/step/opaque.h"
+#include "record/step/raised.h"
 
 namespace pijit {
 
 void Recorder::request_stop(bool final) {
-  const ShadowFrame& frame = top_frame();
+  const ShadowFrame& frame = frames.top();
   halt();
   stop_final = final;
   stop_changed = frame.changed;
@@ -31,9 +38,35 @@ void Recorder::rollback(ShadowFrame& frame) {
   Kernel::undo(frame.mark);
 }
 
+namespace {
+
+// The frames from `level` inwards are CPython's alone.
+void unfollow(Recorder& recorder, size_t level) {
+  for (size_t i = level; i < recorder.frames.size(); ++i) {
+    cpython::unfollow_events(recorder.frames[i]->frame);
+    recorder.frames[i]->drive.reset();
+    recorder.frames.spare.push_back(std::move(recorder.frames[i]));
+  }
+  recorder.frames.resize(level);
+}
+
+// The C code that the frame's instruction called, and what that called, as an opaque call.
+bool call_opaquely(Recorder& recorder, size_t level) {
+  if (level + 1 >= recorder.frames.size()) return false;
+  ShadowFrame& frame = *recorder.frames[level];
+  if (!frame.drive && frame.pending.generator == kNone) return false;
+  recorder.resume();
+  unfollow(recorder, level + 1);
+  frame.pending = Pending();
+  recorder.rollback(frame);
+  return go_opaque(recorder, frame) && recorder.live();
+}
+
+}  // namespace
+
 bool Recorder::resolve_stop() {
   stopping = false;
-  ShadowFrame& frame = top_frame();
+  ShadowFrame& frame = frames.top();
   const StopInfo why = trace_->stop;
   const bool intact = !stop_changed && !frame.changed;
   if (intact) {
@@ -42,131 +75,57 @@ bool Recorder::resolve_stop() {
   }
   if (!stop_final && intact && (adapter_ == nullptr || adapter_->trouble() == nullptr)) {
     live_ = true;
-    if (!raise_.unforeseen) {
-      if (go_opaque(frame) && live_) {
+    if (!raise.unforeseen) {
+      if (go_opaque(*this, frame) && live_) {
         trace_->detours.push_back(why);
         trace_->stop = StopInfo();
         return true;
       }
     }
     // The innermost frames first: as little as possible is left to CPython.
-    for (size_t top = frames_.size() - 1; top >= 1 && !stop_final; --top)
+    for (size_t top = frames.size() - 1; top >= 1 && !stop_final; --top)
       for (size_t level = top; level >= 1; --level) {
         resume();
-        if (!run_in_cpython(level, top) && (level != 1 || !call_opaquely(top - 1))) continue;
+        if (!run_in_cpython(*this, level, top) && (level != 1 || !call_opaquely(*this, top - 1))) continue;
         trace_->detours.push_back(why);
         trace_->stop = StopInfo();
-        raise_.unforeseen = raise_.event = raise_.foreseen = false;
+        raise.unforeseen = raise.event = raise.foreseen = false;
         return true;
       }
-    rollback(top_frame());  // what was tried may have gone further back than `frame` began
+    rollback(frames.top());  // what was tried may have gone further back than `frame` began
   }
   resume();
   trace_->stop = why;
-  end_here();
+  end_here(*this);
   return false;
 }
 
+namespace {
+
+// What the frame handles can be built.
+bool can_rebuild(Recorder& recorder, const ShadowFrame& frame) {
+  ++recorder.snapshots.visit;
+  recorder.snapshots.visited.resize(recorder.trace().virtuals.size(), 0);
+  for (Val exception : frame.handled)
+    if (exception.is_virtual() && !virtual_usable(recorder, exception.index(), recorder.trace().clock)) return false;
+  return true;
+}
+
 // The frames from `level` to the innermost can be rebuilt, and the caller of `level` takes what it returns simply.
-bool Recorder::may_run(size_t level, size_t top) {
+bool may_run(Recorder& recorder, size_t level, size_t top) {
   for (size_t i = 0; i <= top; ++i)
-    if ((i < level && !can_rebuild(*frames_[i])) || frames_[i]->generator != kNone) return false;
-  const Pending& caller = frames_[level - 1]->pending;
+    if ((i < level && !can_rebuild(recorder, *recorder.frames[i])) || recorder.frames[i]->generator != kNone)
+      return false;
+  const Pending& caller = recorder.frames[level - 1]->pending;
   for (size_t i = level - 1; i < top; ++i)
-    if (frames_[i]->drive) return false;
+    if (recorder.frames[i]->drive) return false;
   return caller.active && caller.expects_frame && caller.generator == kNone &&
          ((caller.then == Then::kPush && caller.pushes != 2 && caller.finish == nullptr) ||
           caller.then == Then::kDrop || caller.then == Then::kInit || caller.then == Then::kReplace);
 }
 
-// What the frame handles can be built.
-bool Recorder::can_rebuild(const ShadowFrame& frame) {
-  ++snapshots_.visit;
-  snapshots_.visited.resize(trace_->virtuals.size(), 0);
-  for (Val exception : frame.handled)
-    if (exception.is_virtual() && !virtual_usable(exception.index(), trace_->clock)) return false;
-  return true;
-}
-
-// CPython runs the frames from `level` inwards, from the start of the instruction under way. A frame that handles an
-// exception cannot be rebuilt, so it is run from where that was raised.
-bool Recorder::run_in_cpython(size_t level, size_t top) {
-  if (top >= frames_.size()) return false;
-  for (size_t i = level; i <= top; ++i)
-    if (!can_rebuild(*frames_[i])) {
-      top = i;
-      break;
-    }
-  if (!may_run(level, top)) return false;
-  unfollow(top + 1);
-  ShadowFrame &frame = *frames_[top], &outer = *frames_[level - 1];
-  frame.pending = Pending();
-  if (!can_rebuild(frame)) return_to_raise(frame);
-  rollback(frame);
-  frame.snapshot = kNone;
-  if (top > 0 && frame.outer_state != kNone && snapshots_.unusable[frame.outer_state] != nullptr) return false;
-  // What these frames can reach is real from now on, and the same object as in the frames outside.
-  for (size_t i = level; i <= top && live_; ++i) {
-    const ShadowFrame& inner = *frames_[i];
-    const int count = inner.locals + inner.sp - (i == top ? 0 : inner.pending.popped());
-    for (int k = 0; k < count && live_; ++k) materialize(inner.slots[static_cast<size_t>(k)]);
-    if (live_ && inner.function.is_virtual()) materialize(inner.function);
-    if (live_ && i < top) materialize(inner.pending.x);
-    if (live_ && i < top) materialize(inner.pending.y);
-  }
-  if (!live_) return false;
-  for (size_t i = 0; i <= top; ++i) frames_[i]->outer_state = kNone;
-  frame.mark.time = trace_->clock;
-  frame.snapshot = kNone;
-  const uint32_t here = snapshot();
-  if (!snapshot_usable(here)) return false;
-  Snapshot raising{};
-  raising.frame = frame_state(level - 1, false);
-  trace_->frame_states[raising.frame].continuation = Continuation::kNone;
-  trace_->frame_states[raising.frame].extra = Val();
-  raising.time = trace_->clock;
-  trace_->snapshots.push_back(raising);
-  const auto raised = static_cast<uint32_t>(trace_->snapshots.size() - 1);
-  const Val out = add_reg(Rep::kObject, nullptr, nullptr);
-  Node& node = emit_node(Op::kRun);
-  node.out = out.index();
-  node.aux = static_cast<uint32_t>(level);
-  node.imm = raised;
-  foreign_.opaque_calls += 1;
-  allow_gc();
-  Pending& pending = outer.pending;
-  pending.run = frames_[level]->frame;
-  pending.run_out = out.index();
-  pending.opaque = pending.ignores_frames = true;
-  unfollow(level);
-  step_aside();
-  return true;
-}
-
-// The C code that the frame's instruction called, and what that called, as an opaque call.
-bool Recorder::call_opaquely(size_t level) {
-  if (level + 1 >= frames_.size()) return false;
-  ShadowFrame& frame = *frames_[level];
-  if (!frame.drive && frame.pending.generator == kNone) return false;
-  resume();
-  unfollow(level + 1);
-  frame.pending = Pending();
-  rollback(frame);
-  return go_opaque(frame) && live_;
-}
-
-// The frames from `level` inwards are CPython's alone.
-void Recorder::unfollow(size_t level) {
-  for (size_t i = level; i < frames_.size(); ++i) {
-    cpython::unfollow_events(frames_[i]->frame);
-    frames_[i]->drive.reset();
-    frames_.spare.push_back(std::move(frames_[i]));
-  }
-  frames_.resize(level);
-}
-
 // The frame as it was before the instruction that raised what it handles.
-void Recorder::return_to_raise(ShadowFrame& frame) {
+void return_to_raise(ShadowFrame& frame) {
   const BeforeRaise& before = *frame.before_raise;
   frame.slots = before.slots;
   frame.sp_mark = before.sp;
@@ -178,23 +137,80 @@ void Recorder::return_to_raise(ShadowFrame& frame) {
   frame.handled.clear();
 }
 
+}  // namespace
+
+// CPython runs the frames from `level` inwards, from the start of the instruction under way. A frame that handles an
+// exception cannot be rebuilt, so it is run from where that was raised.
+bool run_in_cpython(Recorder& recorder, size_t level, size_t top) {
+  if (top >= recorder.frames.size()) return false;
+  for (size_t i = level; i <= top; ++i)
+    if (!can_rebuild(recorder, *recorder.frames[i])) {
+      top = i;
+      break;
+    }
+  if (!may_run(recorder, level, top)) return false;
+  unfollow(recorder, top + 1);
+  ShadowFrame &frame = *recorder.frames[top], &outer = *recorder.frames[level - 1];
+  frame.pending = Pending();
+  if (!can_rebuild(recorder, frame)) return_to_raise(frame);
+  recorder.rollback(frame);
+  frame.snapshot = kNone;
+  if (top > 0 && frame.outer_state != kNone && recorder.snapshots.unusable[frame.outer_state] != nullptr) return false;
+  // What these frames can reach is real from now on, and the same object as in the frames outside.
+  for (size_t i = level; i <= top && recorder.live(); ++i) {
+    const ShadowFrame& inner = *recorder.frames[i];
+    const int count = inner.locals + inner.sp - (i == top ? 0 : inner.pending.popped());
+    for (int k = 0; k < count && recorder.live(); ++k) materialize(recorder, inner.slots[static_cast<size_t>(k)]);
+    if (recorder.live() && inner.function.is_virtual()) materialize(recorder, inner.function);
+    if (recorder.live() && i < top) materialize(recorder, inner.pending.x);
+    if (recorder.live() && i < top) materialize(recorder, inner.pending.y);
+  }
+  if (!recorder.live()) return false;
+  for (size_t i = 0; i <= top; ++i) recorder.frames[i]->outer_state = kNone;
+  frame.mark.time = recorder.trace().clock;
+  frame.snapshot = kNone;
+  const uint32_t here = snapshot(recorder);
+  if (!snapshot_usable(recorder, here)) return false;
+  Snapshot raising{};
+  raising.frame = frame_state(recorder, level - 1, false);
+  recorder.trace().frame_states[raising.frame].continuation = Continuation::kNone;
+  recorder.trace().frame_states[raising.frame].extra = Val();
+  raising.time = recorder.trace().clock;
+  recorder.trace().snapshots.push_back(raising);
+  const auto raised = static_cast<uint32_t>(recorder.trace().snapshots.size() - 1);
+  const Val out = add_reg(recorder, Rep::kObject, nullptr, nullptr);
+  Node& node = emit_node(recorder, Op::kRun);
+  node.out = out.index();
+  node.aux = static_cast<uint32_t>(level);
+  node.imm = raised;
+  recorder.foreign.opaque_calls += 1;
+  recorder.allow_gc();
+  Pending& pending = outer.pending;
+  pending.run = recorder.frames[level]->frame;
+  pending.run_out = out.index();
+  pending.opaque = pending.ignores_frames = true;
+  unfollow(recorder, level);
+  recorder.step_aside();
+  return true;
+}
+
 // The frame that CPython ran has returned to `outer`, or raised.
-void Recorder::finish_run(ShadowFrame& outer, PyObject* result) {
+void finish_run(Recorder& recorder, ShadowFrame& outer, PyObject* result) {
   outer.pending.run = nullptr;
-  pause_gc();
-  if (result == nullptr) return is_handled() ? void() : raised_unforeseen();
-  if (locals_were_seen()) return;
+  recorder.pause_gc();
+  if (result == nullptr) return is_handled(recorder) ? void() : raised_unforeseen(recorder);
+  if (locals_were_seen(recorder)) return;
   const Val out = Val::reg(outer.pending.run_out);
-  heap_.reg_objects[out.index()] = result;
-  if (outer.pending.then == Then::kInit) foreign_.none_result = out;
-  if (outer.pending.then == Then::kPush) foreign_.epoch_result = out;
-  inner_returned(outer, out);
+  recorder.heap.reg_objects[out.index()] = result;
+  if (outer.pending.then == Then::kInit) recorder.foreign.none_result = out;
+  if (outer.pending.then == Then::kPush) recorder.foreign.epoch_result = out;
+  inner_returned(recorder, outer, out);
 }
 
 // An exception that nothing foresaw comes out of the innermost frame's instruction.
-void Recorder::raised_unforeseen() {
-  raise_.unforeseen = true;
-  stop(Abort::kRaised, "");
+void raised_unforeseen(Recorder& recorder) {
+  recorder.raise.unforeseen = true;
+  recorder.stop(Abort::kRaised, "");
 }
 
 }  // namespace pijit

@@ -9,7 +9,7 @@ bool guard_class(Recorder&, Val exception);
 
 // The result is a constant that cannot change.
 inline void take_owned(Recorder& recorder, ShadowFrame& frame, PyObject* result) {
-  frame.pending.result = recorder.owned(result);
+  frame.pending.result = recorder.reads.owned(result);
 }
 
 // An operation on scalars of which at least one is a register: computed at replay. False: it is none.
@@ -27,5 +27,16 @@ Invoke write_by_class(Recorder&, ShadowFrame&, Val object, PyObject* name, Val v
                       bool* generic);
 // CPython has written to pending.x.
 void after_store(Recorder&, ShadowFrame&, PyObject*);
+
+// The adapter is asked (completion.cpp).
+// True: the adapter handles it (or recording stopped).
+bool ask_about(Recorder&, ShadowFrame& frame, SiteKind kind, std::initializer_list<Val> operands, int pops, int pushes,
+               int oparg = 0, PyObject* name = nullptr, PyObject* callable = nullptr);
+// True: handled (or stopped).
+bool ask_adapter(Recorder&, ShadowFrame& frame, const CallSite& site, int pops, int pushes);
+
+// step_scalars.cpp.
+// Decides a branch, guarding if needed; false: a frame or the adapter must.
+bool truth(Recorder&, Val value, bool* out);
 
 }  // namespace pijit

@@ -1,4 +1,7 @@
-"""Checks the owners of a recording's state: each says of its members what becomes of them, and all of them go back."""
+"""Checks the owners of a recording's state: each says of its members what becomes of them, and all of them go back.
+
+The recorder itself stays small: what can be a function of its own is no method.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,8 @@ OWNERS = "owners.h"
 RECORDER = "recorder.h"
 MAX_LINES = 120  # of an owner's header
 MAX_MEMBERS = 12  # of the recorder: its life, and nothing that an instruction changes
+MAX_METHODS = 90  # of the recorder, public ones
+MAX_HEADER = 250  # lines of any header of the folder
 
 FATE = re.compile(r"\b(Taken back|Kept|Computed anew|The same from)\b")
 CLASS = re.compile(r"^(struct|class) (\w+)[^;]*\{$")
@@ -28,7 +33,7 @@ def code_of(line: str) -> str:
 def owners_of(text: str) -> list[str]:
     """The classes that owners.h has as members."""
     body = text[text.index("struct Owners {") : text.index("\n};")]
-    return re.findall(r"^  (\w+) \w+_;", body, re.MULTILINE)
+    return re.findall(r"^  (\w+) \w+;", body, re.MULTILINE)
 
 
 def taken_back(text: str) -> list[list[str]]:
@@ -73,6 +78,19 @@ def members(text: str) -> list[tuple[int, str]]:
     return found
 
 
+def public_methods(text: str) -> list[tuple[int, str]]:
+    """Public methods of the recorder, with their lines."""
+    found, public = [], False
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.startswith("class Recorder "):
+            public = True
+        elif public and line in (" private:", "};"):
+            break
+        elif public and (method := re.match(r"^  (?! |//)[^=(]*?(~?\w+)\(", code_of(line))):
+            found.append((number, method[1]))
+    return found
+
+
 def check_tree(record: Path) -> Iterator[str]:
     """Complaints about the folder of the recorder, one line each."""
     text = (record / OWNERS).read_text(encoding="utf-8")
@@ -87,6 +105,11 @@ def check_tree(record: Path) -> Iterator[str]:
                 yield f"state/{header.name}:{number}: {complaint}"
     for number, name in members((record / RECORDER).read_text(encoding="utf-8"))[MAX_MEMBERS:]:
         yield f"{RECORDER}:{number}: {name} is one too many: give it to an owner"
+    for number, name in public_methods((record / RECORDER).read_text(encoding="utf-8"))[MAX_METHODS:]:
+        yield f"{RECORDER}:{number}: {name} is one too many: a function of its own will do"
+    for header in sorted(record.rglob("*.h")):
+        if (lines := len(header.read_text(encoding="utf-8").splitlines())) > MAX_HEADER:
+            yield f"{header.relative_to(record).as_posix()}:{lines}: more than {MAX_HEADER} lines: find the seam"
 
 
 def main() -> int:

@@ -17,8 +17,8 @@ ROOT = Path(__file__).resolve().parents[2]
 
 OWNERS = """// Owners.
 struct Owners {
-  Heap heap_;
-  Reads reads_;
+  Heap heap;
+  Reads reads;
 };
 
 void each_owner(Owners& owners) {
@@ -44,7 +44,15 @@ class Heap {
 };
 """
 READS = "// Reads.\nstruct Reads {\n  // Computed anew.\n  std::array<Item, 8> items{};\n};\n"
-RECORDER = "// It.\nclass Recorder {\n  bool live() const { return live_; }\n  bool a_ = false, b_ = false;\n};\n"
+RECORDER = """// It.
+class Recorder {
+ public:
+  bool live() const { return live_; }
+
+ private:
+  bool a_ = false, b_ = false;
+};
+"""
 
 
 @pytest.fixture
@@ -100,4 +108,15 @@ def test_a_header_that_is_too_long(record: Path) -> None:
 def test_members_of_the_recorder(record: Path) -> None:
     more = ", ".join(f"x{i}_ = {i}" for i in range(11))
     found = complaints(record, "recorder.h", "  bool a_", f"  int {more};\n  bool a_")
-    assert found == ["recorder.h:5: b_ is one too many: give it to an owner"]
+    assert found == ["recorder.h:8: b_ is one too many: give it to an owner"]
+
+
+def test_methods_of_the_recorder(record: Path) -> None:
+    more = "".join(f"  // Of f{i}.\n  void f{i}();\n" for i in range(90))
+    found = complaints(record, "recorder.h", " private:", f"{more}\n private:")
+    assert found == ["recorder.h:185: f89 is one too many: a function of its own will do"]
+
+
+def test_a_header_that_no_owner_has(record: Path) -> None:
+    (record / "state/values.h").write_text("// Values.\n" * 251)
+    assert list(check_owners.check_tree(record)) == ["state/values.h:251: more than 250 lines: find the seam"]

@@ -2,12 +2,16 @@
 #include "record/mirror/abstract.h"
 
 #include "cpython/keys.h"
+#include "record/calls.h"
 #include "record/mirror/builtins.h"
+#include "record/shared.h"
+#include "record/state/instances.h"
+#include "record/state/values.h"
 
 namespace pijit {
 
 Val plain_shadow(Recorder& recorder, PyObject* result) {
-  if (cpython::is_scalar(result) || PyRange_Check(result)) return recorder.owned(result);
+  if (cpython::is_scalar(result) || PyRange_Check(result)) return recorder.reads.owned(result);
   const bool tuple = PyTuple_CheckExact(result);
   if (!tuple && !PyList_CheckExact(result)) return Val();
   Vals items;
@@ -20,12 +24,13 @@ Val plain_shadow(Recorder& recorder, PyObject* result) {
 }
 
 Ref plain_object(Recorder& recorder, Val value) {
-  if (value.is_reg() && !recorder.touches_tensor(value)) value = recorder.force(value);
+  if (value.is_reg() && !touches_tensor(recorder, value)) value = force(recorder, value);
   if (!recorder.live()) return Ref();
   if (value.is_const()) return is_plain_const(value.object()) ? Ref::borrow(value.object()) : Ref();
-  const bool tuple = recorder.is_virtual(value, VirtualKind::kTuple) && recorder.type_of(value) == &PyTuple_Type;
-  if (!tuple && !recorder.is_virtual(value, VirtualKind::kList)) return Ref();
-  Model& content = recorder.model(value);
+  const bool tuple =
+      recorder.heap.is_virtual(value, VirtualKind::kTuple) && recorder.heap.type_of(value) == &PyTuple_Type;
+  if (!tuple && !recorder.heap.is_virtual(value, VirtualKind::kList)) return Ref();
+  Model& content = recorder.heap.model(value);
   if (content.building) return Ref();  // it contains itself
   content.building = true;
   const Vals items = content.items;
@@ -74,16 +79,16 @@ int compute(Recorder& recorder, Val callable, const Arguments& args, Val* result
 
 Task<Val> call(Drive& drive, Val callable, Arguments args, bool last) {
   Recorder& recorder = drive.recorder();
-  if (recorder.is_virtual(callable, VirtualKind::kBuiltinMethod)) {
-    args.values.insert(args.values.begin(), recorder.virtual_field(callable, 1));
-    callable = recorder.virtual_field(callable, 0);
+  if (recorder.heap.is_virtual(callable, VirtualKind::kBuiltinMethod)) {
+    args.values.insert(args.values.begin(), recorder.heap.virtual_field(callable, 1));
+    callable = recorder.heap.virtual_field(callable, 0);
   }
   Val result;
   const int computed = compute(recorder, callable, args, &result);
   if (computed == 0) co_await drive.raise();
   if (computed > 0) co_return result;
   if (!recorder.live()) co_await drive.unknown();
-  const Invoke outcome = recorder.invoke(drive.frame(), callable, args, 0);
+  const Invoke outcome = invoke(recorder, drive.frame(), callable, args, 0);
   if (last && drive.leave(outcome)) co_await Drive::Never();
   Inner inner = co_await drive.wait(outcome);
   Driven driven = drive.deferred();
@@ -100,8 +105,8 @@ Task<Val> call(Drive& drive, Val callable, Arguments args, bool last) {
 
 PyTypeObject* guarded_type(Recorder& recorder, Val value) {
   PyObject* dict = nullptr;
-  if (value.is_const() && !recorder.guard_instance(value.object(), &dict)) return nullptr;
-  return value.is_reg() ? nullptr : recorder.type_of(value);
+  if (value.is_const() && !guard_instance(recorder, value.object(), &dict)) return nullptr;
+  return value.is_reg() ? nullptr : recorder.heap.type_of(value);
 }
 
 Task<Val> call_one(Drive& drive, Val callable, Val argument) {
@@ -120,17 +125,17 @@ Task<Val> call_two(Drive& drive, Val callable, Val first, Val second) {
 }
 
 PyObject* special_method(Recorder& recorder, Val object, PyObject* name) {
-  PyTypeObject* type = recorder.type_of(object);
+  PyTypeObject* type = recorder.heap.type_of(object);
   PyObject* dict = nullptr;
-  if (type == nullptr || (object.is_reg() && !recorder.touches_tensor(object))) return nullptr;
-  if (object.is_const() && !recorder.guard_instance(object.object(), &dict)) return nullptr;
-  PyObject* method = recorder.lookup_type(type, name);
+  if (type == nullptr || (object.is_reg() && !touches_tensor(recorder, object))) return nullptr;
+  if (object.is_const() && !guard_instance(recorder, object.object(), &dict)) return nullptr;
+  PyObject* method = recorder.reads.lookup_type(type, name);
   return recorder.live() && method != nullptr && Py_TYPE(method) == &PyFunction_Type ? method : nullptr;
 }
 
 Task<Inner> enter_function(Drive& drive, PyObject* function, Arguments args, bool last) {
   const Then then = last ? drive.then() : Then::kPush;
-  const Invoke outcome = drive.recorder().invoke_function(drive.frame(), Val::constant(function), args, then, 0);
+  const Invoke outcome = invoke_function(drive.recorder(), drive.frame(), Val::constant(function), args, then, 0);
   if (last && drive.leave(outcome)) co_await Drive::Never();
   const Inner inner = co_await drive.wait(outcome);
   co_return inner;
@@ -160,7 +165,7 @@ Task<Val> special_of(Drive& drive, Arguments args) {
 
 Task<Py_hash_t> hash_in_python(Drive& drive, Val value, PyObject** object) {
   Recorder& recorder = drive.recorder();
-  *object = recorder.touches_tensor(value) ? recorder.tensor_source(value).object() : value.object();
+  *object = touches_tensor(recorder, value) ? tensor_source(recorder, value).object() : value.object();
   if (*object == nullptr || Py_TYPE(*object)->tp_hash != cpython::slot_functions().hash) co_await drive.unknown();
   const size_t nodes = recorder.trace().nodes.size();
   const Val hashed = co_await call_special(drive, value, names().hash, {});
@@ -178,28 +183,28 @@ Task<Py_hash_t> hash_in_python(Drive& drive, Val value, PyObject** object) {
 }
 
 Task<PyObject*> identity_key(Drive& drive, Val value) {
-  PyObject* key = drive.recorder().key_of(value);
+  PyObject* key = key_of(drive.recorder(), value);
   if (key != nullptr) co_return key;
   if (!drive.recorder().live()) co_await drive.unknown();
   const Py_hash_t hash = co_await hash_in_python(drive, value, &key);
   if (hash != static_cast<Py_hash_t>(reinterpret_cast<uintptr_t>(key))) co_await drive.unknown();
-  drive.recorder().note_key(key, value);
+  drive.recorder().heap.note_key(key, value);
   co_return key;
 }
 
 Task<bool> is_true(Drive& drive, Val value) {
   Recorder& recorder = drive.recorder();
   bool yes = false;
-  if (recorder.truth(value, &yes)) co_return yes;
+  if (truth(recorder, value, &yes)) co_return yes;
   PyTypeObject* type = recorder.live() ? guarded_type(recorder, value) : nullptr;
   if (type == nullptr) co_await drive.unknown();
-  PyObject* method = recorder.lookup_type(type, names().bool_);
+  PyObject* method = recorder.reads.lookup_type(type, names().bool_);
   const bool counts = method == nullptr;
   Vals none;
   Val answer = co_await call_special(drive, value, counts ? names().len : names().bool_, none);
   PyObject* object = answer.object();
-  if (answer.is_reg() && recorder.type_of(answer) == (counts ? &PyLong_Type : &PyBool_Type)) {
-    if (!recorder.truth(answer, &yes)) co_await drive.unknown();
+  if (answer.is_reg() && recorder.heap.type_of(answer) == (counts ? &PyLong_Type : &PyBool_Type)) {
+    if (!truth(recorder, answer, &yes)) co_await drive.unknown();
     co_return yes;
   }
   // Anything but a bool, or a length that is no small number, makes CPython raise.

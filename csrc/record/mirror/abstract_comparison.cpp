@@ -2,6 +2,11 @@
 #include "cpython/keys.h"
 #include "record/mirror/abstract.h"
 #include "record/mirror/builtins.h"
+#include "record/state/contents.h"
+#include "record/state/instances.h"
+#include "record/state/scalars.h"
+#include "record/state/values.h"
+#include "record/state/writes.h"
 
 namespace pijit {
 namespace {
@@ -35,8 +40,8 @@ Task<Val> compare_identity(Drive& drive, int op, Val left, Val right) {
 Task<Val> compare_sequences(Drive& drive, int op, Val left, Val right) {
   Recorder& recorder = drive.recorder();
   Vals a, b;
-  if (!recorder.try_items(left, &a) || !recorder.try_items(right, &b)) co_await drive.unknown();
-  const bool lists = PyType_IsSubtype(recorder.type_of(left), &PyList_Type);
+  if (!try_items(recorder, left, &a) || !try_items(recorder, right, &b)) co_await drive.unknown();
+  const bool lists = PyType_IsSubtype(recorder.heap.type_of(left), &PyList_Type);
   if (lists && a.size() != b.size() && (op == Py_EQ || op == Py_NE)) co_return truth_value(op == Py_NE);
   size_t i = 0;
   for (; i < a.size() && i < b.size(); ++i) {
@@ -58,9 +63,9 @@ Task<Val> compare_dicts(Drive& drive, int op, Val left, Val right) {
   if (op != Py_EQ && op != Py_NE) co_return not_implemented();
   Objects a, b;
   Vals x, y;
-  if (!recorder.dict_content(left, &a, &x) || !recorder.dict_content(right, &b, &y)) co_await drive.unknown();
+  if (!dict_content(recorder, left, &a, &x) || !dict_content(recorder, right, &b, &y)) co_await drive.unknown();
   if (a.size() != b.size()) co_return truth_value(op == Py_NE);
-  const bool ordered = recorder.type_of(left) == &PyODict_Type && recorder.type_of(right) == &PyODict_Type;
+  const bool ordered = recorder.heap.type_of(left) == &PyODict_Type && recorder.heap.type_of(right) == &PyODict_Type;
   const KeyList others(b);
   for (size_t i = 0; i < a.size(); ++i) {
     const ptrdiff_t at = others.find(a[i]);
@@ -91,7 +96,7 @@ bool native_comparison(Recorder& recorder, PyTypeObject* type) {
 // A comparison in C on these two: plain values, or objects that it tells apart by what never changes.
 Task<Val> compare_native(Drive& drive, int op, Val left, Val right) {
   Recorder& recorder = drive.recorder();
-  PyTypeObject *type = recorder.type_of(left), *other = recorder.type_of(right);
+  PyTypeObject *type = recorder.heap.type_of(left), *other = recorder.heap.type_of(right);
   if (type->tp_richcompare == nullptr) co_return not_implemented();
   if (compares_as(type, &PyBaseObject_Type)) {
     Val result = co_await compare_identity(drive, op, left, right);
@@ -127,10 +132,10 @@ Task<Val> compare_native(Drive& drive, int op, Val left, Val right) {
   if (!a || !recorder.live()) co_await drive.unknown();
   // What cannot be an operand of this comparison, whatever is in it.
   if (!b && native_comparison(recorder, type)) co_return not_implemented();
-  if (!b || !recorder.guard_instance(a.get(), &dict) || !recorder.guard_instance(b.get(), &dict))
+  if (!b || !guard_instance(recorder, a.get(), &dict) || !guard_instance(recorder, b.get(), &dict))
     co_await drive.unknown();
-  if (left.is_const()) recorder.reads().guard_value(left.object());
-  if (right.is_const()) recorder.reads().guard_value(right.object());
+  if (left.is_const()) recorder.reads.guard_value(left.object());
+  if (right.is_const()) recorder.reads.guard_value(right.object());
   Ref made = Ref::steal(type->tp_richcompare(a.get(), b.get(), op));
   if (!made) PyErr_Clear();
   if (!made || !(PyBool_Check(made.get()) || made.get() == Py_NotImplemented)) co_await drive.unknown();
@@ -141,20 +146,20 @@ Task<Val> compare_native(Drive& drive, int op, Val left, Val right) {
 Task<Val> compare_slot(Drive& drive, int op, Val left, Val right) {
   Recorder& recorder = drive.recorder();
   PyTypeObject* type = guarded_type(recorder, left);
-  if (type != nullptr) recorder.guard_type_version(type);
+  if (type != nullptr) recorder.reads.guard_type_version(type);
   if (type == nullptr || !recorder.live()) co_await drive.unknown();
   if (type->tp_richcompare != cpython::slot_functions().richcompare) {
     Val result = co_await compare_native(drive, op, left, right);
     co_return result;
   }
-  PyObject* method = recorder.lookup_type(type, method_name(op));
+  PyObject* method = recorder.reads.lookup_type(type, method_name(op));
   if (method == nullptr || method == Py_None) co_return not_implemented();
   if (Py_TYPE(method) == &PyWrapperDescr_Type) {
     auto* wrapped = reinterpret_cast<PyWrapperDescrObject*>(method)->d_wrapped;
     const bool object = wrapped == reinterpret_cast<void*>(PyBaseObject_Type.tp_richcompare);
     const bool tuple = wrapped == reinterpret_cast<void*>(PyTuple_Type.tp_richcompare);
     if (!object && !tuple) co_await drive.unknown();
-    if (tuple && !PyType_IsSubtype(recorder.type_of(right), &PyTuple_Type)) co_return not_implemented();
+    if (tuple && !PyType_IsSubtype(recorder.heap.type_of(right), &PyTuple_Type)) co_return not_implemented();
     if (tuple) {
       Val result = co_await compare_sequences(drive, op, left, right);
       co_return result;
@@ -171,7 +176,7 @@ Task<Val> compare_slot(Drive& drive, int op, Val left, Val right) {
 }  // namespace
 
 int same_object(Recorder& recorder, Val left, Val right) {
-  if (recorder.is_virtual(left, VirtualKind::kAddress)) return -1;  // every call of id() makes a number
+  if (recorder.heap.is_virtual(left, VirtualKind::kAddress)) return -1;  // every call of id() makes a number
   if (left == right) return 1;
   // What is in a register may have been taken apart more than once.
   const auto place = [&](Val value) {
@@ -192,9 +197,9 @@ int same_object(Recorder& recorder, Val left, Val right) {
   if (left.is_virtual() || right.is_virtual()) {
     // An argument may be an object that existed before.
     const Val known = left.is_virtual() ? left : right, other = left.is_virtual() ? right : left;
-    if (other.is_const() && !cpython::is_scalar(other.object())) return recorder.is_argument(known, other.object());
+    if (other.is_const() && !cpython::is_scalar(other.object())) return is_argument(recorder, known, other.object());
     // A fresh object is only itself; a result may be any object that escaped, and so may an argument.
-    const auto fresh = [&](Val value) { return value.is_virtual() && recorder.is_fresh(value); };
+    const auto fresh = [&](Val value) { return value.is_virtual() && recorder.heap.is_fresh(value); };
     const auto found = [&](Val value) {
       if (value.is_reg()) return recorder.facts(value).rep == Rep::kObject;
       return value.is_virtual() && !fresh(value) && !recorder.trace().epochs.empty();
@@ -204,7 +209,7 @@ int same_object(Recorder& recorder, Val left, Val right) {
   }
   PyObject* constant = left.is_const() ? left.object() : right.object();
   Val reg = left.is_const() ? right : left;
-  PyTypeObject* type = reg.is_reg() ? recorder.type_of(reg) : nullptr;
+  PyTypeObject* type = reg.is_reg() ? recorder.heap.type_of(reg) : nullptr;
   return constant == nullptr || type == nullptr || Py_TYPE(constant) == type ? -1 : 0;
 }
 
@@ -212,11 +217,11 @@ namespace {
 
 // id(a) == id(b), or one of these and another int. 1, 0, or -1: not known.
 int same_address(Recorder& recorder, Val left, Val right) {
-  const bool both = recorder.is_virtual(right, VirtualKind::kAddress);
-  if (!recorder.is_virtual(left, VirtualKind::kAddress)) return both ? same_address(recorder, right, left) : -1;
-  const Val object = recorder.virtual_field(left, 0);
-  if (both) return same_object(recorder, object, recorder.virtual_field(right, 0));
-  const bool fresh = object.is_virtual() && recorder.is_fresh(object);
+  const bool both = recorder.heap.is_virtual(right, VirtualKind::kAddress);
+  if (!recorder.heap.is_virtual(left, VirtualKind::kAddress)) return both ? same_address(recorder, right, left) : -1;
+  const Val object = recorder.heap.virtual_field(left, 0);
+  if (both) return same_object(recorder, object, recorder.heap.virtual_field(right, 0));
+  const bool fresh = object.is_virtual() && recorder.heap.is_fresh(object);
   return fresh && right.is_const() && PyLong_CheckExact(right.object()) ? 0 : -1;
 }
 
@@ -226,10 +231,10 @@ Task<Val> compare(Drive& drive, int op, Val left, Val right) {
   Recorder& recorder = drive.recorder();
   if (const int same = op == Py_EQ || op == Py_NE ? same_address(recorder, left, right) : -1; same >= 0)
     co_return Val::constant((same != 0) == (op == Py_EQ) ? Py_True : Py_False);
-  if (const Val number = recorder.compute_number(SiteKind::kCompare, op, left, right); !number.is_null())
+  if (const Val number = compute_number(recorder, SiteKind::kCompare, op, left, right); !number.is_null())
     co_return number;
   for (Val* value : {&left, &right})
-    if (value->is_reg() && !recorder.touches_tensor(*value)) *value = recorder.force(*value);
+    if (value->is_reg() && !touches_tensor(recorder, *value)) *value = force(recorder, *value);
   if (!recorder.live() || left.is_null() || right.is_null()) co_await drive.unknown();
   PyTypeObject *a = guarded_type(recorder, left), *b = guarded_type(recorder, right);
   if (a == nullptr || b == nullptr) co_await drive.unknown();

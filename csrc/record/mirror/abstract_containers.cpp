@@ -3,6 +3,9 @@
 #include "cpython/operators.h"
 #include "record/mirror/abstract.h"
 #include "record/mirror/builtins.h"
+#include "record/state/contents.h"
+#include "record/state/values.h"
+#include "record/state/writes.h"
 
 namespace pijit {
 namespace {
@@ -14,59 +17,59 @@ bool is_set(PyTypeObject* type) {
 Val merge_dicts(Recorder& recorder, Val left, Val right) {
   Objects keys, more;
   Vals values, others;
-  if (!recorder.dict_content(left, &keys, &values) || !recorder.dict_content(right, &more, &others)) return Val();
-  Val dict = recorder.new_virtual(VirtualKind::kDict, recorder.type_of(left));
-  for (size_t i = 0; i < keys.size(); ++i) recorder.dict_set(dict, keys[i], values[i]);
-  for (size_t i = 0; i < more.size(); ++i) recorder.dict_set(dict, more[i], others[i]);
+  if (!dict_content(recorder, left, &keys, &values) || !dict_content(recorder, right, &more, &others)) return Val();
+  Val dict = new_virtual(recorder, VirtualKind::kDict, recorder.heap.type_of(left));
+  for (size_t i = 0; i < keys.size(); ++i) dict_set(recorder, dict, keys[i], values[i]);
+  for (size_t i = 0; i < more.size(); ++i) dict_set(recorder, dict, more[i], others[i]);
   return dict;
 }
 
 }  // namespace
 
 bool set_keys(Recorder& recorder, Val set, KeyList* keys) {
-  set = recorder.content_of(set);
-  if (recorder.is_virtual(set, VirtualKind::kSet)) {
-    *keys = recorder.model(set).keys;
+  set = content_of(recorder, set);
+  if (recorder.heap.is_virtual(set, VirtualKind::kSet)) {
+    *keys = recorder.heap.model(set).keys;
     return true;
   }
   PyObject* object = set.object();
-  if (object == nullptr || !PyAnySet_CheckExact(object) || !recorder.reads().guard_set(object)) return false;
+  if (object == nullptr || !PyAnySet_CheckExact(object) || !recorder.reads.guard_set(object)) return false;
   Py_ssize_t position = 0;
   PyObject* item;
   while (cpython::next_set_item(object, &position, &item)) {
     if (!cpython::is_native_key(item)) return false;
-    recorder.meet_key(item);
+    meet_key(recorder, item);
     keys->push_back(item);
   }
   return true;
 }
 
 Val new_set(Recorder& recorder, PyTypeObject* type, const KeyList& keys) {
-  Val set = recorder.new_virtual(VirtualKind::kSet, type);
-  for (PyObject* key : keys) recorder.dict_set(set, key, recorder.keep_key(key));
+  Val set = new_virtual(recorder, VirtualKind::kSet, type);
+  for (PyObject* key : keys) dict_set(recorder, set, key, keep_key(recorder, key));
   return set;
 }
 
 Val new_set(Recorder& recorder, PyTypeObject* type, const KeyList& keys, PyObject* callable, const Vals& args) {
   if (keys.size() < 2) return new_set(recorder, type, keys);
-  Val set = recorder.new_by_call(VirtualKind::kSet, type, callable, args);
+  Val set = new_by_call(recorder, VirtualKind::kSet, type, callable, args);
   if (set.is_null()) return set;
-  recorder.model(set).keys = keys;
-  Vals& items = recorder.model(set).items;
+  recorder.heap.model(set).keys = keys;
+  Vals& items = recorder.heap.model(set).items;
   for (PyObject* key : keys) {
-    items.push_back(recorder.keep_key(key));
-    recorder.mention(set, items.back(), items.size() - 1);
+    items.push_back(keep_key(recorder, key));
+    recorder.heap.mention(set, items.back(), items.size() - 1);
   }
   return set;
 }
 
 bool has_table(Recorder& recorder, Val iterable) {
-  PyTypeObject* type = recorder.type_of(iterable);
+  PyTypeObject* type = recorder.heap.type_of(iterable);
   return is_set(type) || type == &PyDict_Type;
 }
 
 Val combine_containers(Recorder& recorder, int op, Val left, Val right) {
-  PyTypeObject *a = recorder.type_of(left), *b = recorder.type_of(right);
+  PyTypeObject *a = recorder.heap.type_of(left), *b = recorder.heap.type_of(right);
   if (op == nb::kOr && a == &PyDict_Type && b == &PyDict_Type) return merge_dicts(recorder, left, right);
   KeyList x, y, made;
   if (!is_set(a) || !is_set(b) || !set_keys(recorder, left, &x) || !set_keys(recorder, right, &y)) return Val();
@@ -104,7 +107,7 @@ Val combine_containers(Recorder& recorder, int op, Val left, Val right) {
 }
 
 Val compare_sets(Recorder& recorder, int op, Val left, Val right) {
-  if (!is_set(recorder.type_of(right))) return Val::constant(Py_NotImplemented);
+  if (!is_set(recorder.heap.type_of(right))) return Val::constant(Py_NotImplemented);
   KeyList x, y;
   if (!set_keys(recorder, left, &x) || !set_keys(recorder, right, &y)) return Val();
   auto within = [](const KeyList& some, const KeyList& all) {

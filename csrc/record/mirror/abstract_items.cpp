@@ -4,6 +4,11 @@
 #include "cpython/keys.h"
 #include "record/mirror/abstract.h"
 #include "record/mirror/builtins.h"
+#include "record/state/contents.h"
+#include "record/state/pending.h"
+#include "record/state/values.h"
+#include "record/state/varying.h"
+#include "record/state/writes.h"
 
 namespace pijit {
 
@@ -23,7 +28,7 @@ bool is_item_sequence(PyTypeObject* type) {
 namespace {
 
 bool index_of(Recorder& recorder, Val key, Py_ssize_t size, Py_ssize_t* index) {
-  if (key.is_reg() && !recorder.touches_tensor(key)) key = recorder.force(key);
+  if (key.is_reg() && !touches_tensor(recorder, key)) key = force(recorder, key);
   PyObject* object = key.object();
   if (object == nullptr || !(PyLong_CheckExact(object) || PyBool_Check(object))) return false;
   *index = PyLong_AsSsize_t(object);
@@ -37,7 +42,7 @@ bool index_of(Recorder& recorder, Val key, Py_ssize_t size, Py_ssize_t* index) {
 
 // Subclasses of dict have the slot of a method in Python, and in it the method of dict.
 bool inherits_getitem(Recorder& recorder, Val container, PyTypeObject* type) {
-  return is_dict_like(recorder, container) && recorder.lookup_type(type, names().getitem) ==
+  return is_dict_like(recorder, container) && recorder.reads.lookup_type(type, names().getitem) ==
                                                   PyDict_GetItem(cpython::type_dict(&PyDict_Type), names().getitem);
 }
 
@@ -46,8 +51,8 @@ Task<Val> get_item_hashed(Drive& drive, Val dict, Val key) {
   Recorder& recorder = drive.recorder();
   PyObject *object = nullptr, *value = nullptr;
   const Py_hash_t hash = co_await hash_in_python(drive, key, &object);
-  if (!recorder.reads().read_same(dict.object(), object, hash, &value)) co_await drive.unknown();
-  co_return recorder.constant(value);
+  if (!recorder.reads.read_same(dict.object(), object, hash, &value)) co_await drive.unknown();
+  co_return constant(recorder, value);
 }
 
 // What a subclass of dict gives for a key that is not there.
@@ -55,7 +60,7 @@ Task<Val> missing_item(Drive& drive, Val container, Val key) {
   Recorder& recorder = drive.recorder();
   Vals more(1, key);
   Val value;
-  if (recorder.type_of(container) != default_dict_type()) {
+  if (recorder.heap.type_of(container) != default_dict_type()) {
     value = co_await call_special(drive, container, names().missing, more);
     co_return value;
   }
@@ -67,17 +72,17 @@ Task<Val> missing_item(Drive& drive, Val container, Val key) {
 }  // namespace
 
 int known_item(Recorder& recorder, Val container, Val key, Val* item) {
-  PyTypeObject* type = recorder.type_of(container);
+  PyTypeObject* type = recorder.heap.type_of(container);
   if (type == nullptr || container.is_reg()) return -1;
   if (is_item_sequence(type)) {
     Py_ssize_t index = 0;
-    const Py_ssize_t size = recorder.count_items(container);
+    const Py_ssize_t size = count_items(recorder, container);
     if (size < 0 || !index_of(recorder, key, size, &index)) return -1;
     if (index < 0 || index >= size) return 0;
-    return recorder.item_at(container, static_cast<size_t>(index), false, item) > 0 ? 1 : -1;
+    return item_at(recorder, container, static_cast<size_t>(index), false, item) > 0 ? 1 : -1;
   }
-  if (recorder.is_virtual(container, VirtualKind::kView) && type == &PyDictProxy_Type)
-    return mapping_find(recorder, recorder.virtual_field(container, field::kView::kSource), key, item);
+  if (recorder.heap.is_virtual(container, VirtualKind::kView) && type == &PyDictProxy_Type)
+    return mapping_find(recorder, recorder.heap.virtual_field(container, field::kView::kSource), key, item);
   const bool dict = is_builtin_dict(type) && type != default_dict_type();
   return dict ? mapping_find(recorder, container, key, item) : -1;
 }
@@ -88,7 +93,7 @@ Task<Val> get_item(Drive& drive, Val container, Val key, bool last) {
   const int known = known_item(recorder, container, key, &item);
   if (known > 0) co_return item;
   if (known == 0) co_await drive.raise();
-  PyTypeObject* type = recorder.live() ? recorder.type_of(container) : nullptr;
+  PyTypeObject* type = recorder.live() ? recorder.heap.type_of(container) : nullptr;
   if (type == nullptr || container.is_reg()) co_await drive.unknown();
   if (has_own_getitem(type) && !inherits_getitem(recorder, container, type)) {
     Vals more(1, key);
@@ -109,13 +114,13 @@ Task<Val> get_item(Drive& drive, Val container, Val key, bool last) {
     co_return item;
   }
   const Val index = co_await index_of_value(drive, key);
-  const Py_ssize_t size = recorder.count_items(container);
+  const Py_ssize_t size = count_items(recorder, container);
   if (size < 0) co_await drive.unknown();
   Py_ssize_t at = PyLong_AsSsize_t(index.object());
   if (PyErr_Occurred() != nullptr) PyErr_Clear();
   if (at < 0) at += size;
   if (at < 0 || at >= size) co_await drive.raise();
-  if (recorder.item_at(container, static_cast<size_t>(at), false, &item) <= 0) co_await drive.unknown();
+  if (item_at(recorder, container, static_cast<size_t>(at), false, &item) <= 0) co_await drive.unknown();
   co_return item;
 }
 
@@ -128,11 +133,11 @@ namespace {
 
 // `in` walks through it and compares: sequences, views of values, iterators, classes with __iter__ alone.
 bool is_searched(Recorder& recorder, Val container) {
-  PyTypeObject* type = recorder.type_of(container);
+  PyTypeObject* type = recorder.heap.type_of(container);
   if (type->tp_as_sequence == nullptr || type->tp_as_sequence->sq_contains == nullptr) return true;
   return type == &PyDictValues_Type || type->tp_as_sequence->sq_contains == PyList_Type.tp_as_sequence->sq_contains ||
          type->tp_as_sequence->sq_contains == PyTuple_Type.tp_as_sequence->sq_contains ||
-         recorder.is_virtual(container, VirtualKind::kDeque);
+         recorder.heap.is_virtual(container, VirtualKind::kDeque);
 }
 
 // A dict of a class of the program's whose `in` is that of dict.
@@ -161,10 +166,10 @@ Task<Val> look_into(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
   const Val container = args.values[0], key = args.values[1];
   bool found = false;
-  if (recorder.is_virtual(container, VirtualKind::kSet)) {
+  if (recorder.heap.is_virtual(container, VirtualKind::kSet)) {
     PyObject* object = co_await identity_key(drive, key);
-    found = recorder.model(container).keys.holds(object);
-  } else if (is_searched(recorder, container) && !has_own_contains(recorder.type_of(container))) {
+    found = recorder.heap.model(container).keys.holds(object);
+  } else if (is_searched(recorder, container) && !has_own_contains(recorder.heap.type_of(container))) {
     found = co_await search(drive, container, key);
   } else {
     Vals more(1, key);
@@ -182,36 +187,36 @@ Membership membership_of(int found) {
 
 // Of a container that is known. kLookedInto: look_into() finds it. A view of keys becomes what it views.
 Membership membership(Recorder& recorder, Val* container, Val key) {
-  PyTypeObject* type = recorder.type_of(*container);
+  PyTypeObject* type = recorder.heap.type_of(*container);
   if (type == nullptr || container->is_reg()) return Membership::kUnknown;
   bool viewed = false;
-  if (recorder.is_virtual(*container, VirtualKind::kView) && type != &PyDictValues_Type) {
+  if (recorder.heap.is_virtual(*container, VirtualKind::kView) && type != &PyDictValues_Type) {
     viewed = true;
     const bool of_keys = type == &PyDictKeys_Type || type == &PyODictKeys_Type || type == &PyDictProxy_Type;
     if (!of_keys) return Membership::kUnknown;  // pairs are compared one by one
-    *container = recorder.virtual_field(*container, field::kView::kSource);
-    if (recorder.is_virtual(*container, VirtualKind::kView)) return Membership::kUnknown;
-    type = recorder.type_of(*container);
+    *container = recorder.heap.virtual_field(*container, field::kView::kSource);
+    if (recorder.heap.is_virtual(*container, VirtualKind::kView)) return Membership::kUnknown;
+    type = recorder.heap.type_of(*container);
   }
   const bool searched = is_searched(recorder, *container);
-  PyObject* object = searched ? key.object() : recorder.key_in(*container, key);
+  PyObject* object = searched ? key.object() : key_in(recorder, *container, key);
   if (!recorder.live()) return Membership::kUnknown;
   Val value;
-  const bool set = recorder.is_virtual(*container, VirtualKind::kSet);
-  const bool instance = recorder.is_virtual(*container, VirtualKind::kInstance);
+  const bool set = recorder.heap.is_virtual(*container, VirtualKind::kSet);
+  const bool instance = recorder.heap.is_virtual(*container, VirtualKind::kInstance);
   // A dict of a class of the program's is looked into as others are, by its view whatever the class says.
-  const bool derived = recorder.is_virtual(*container, VirtualKind::kDict) && (viewed || contains_as_dict(type));
+  const bool derived = recorder.heap.is_virtual(*container, VirtualKind::kDict) && (viewed || contains_as_dict(type));
   if (container->is_virtual() && (is_builtin_dict(type) || derived || set || instance)) {
     if (instance && !contains_as_dict(type)) return Membership::kLookedInto;
     if (object == nullptr || !cpython::is_native_key(object))
       return set ? Membership::kLookedInto : Membership::kUnknown;
-    return membership_of(recorder.dict_find(*container, object, &value));
+    return membership_of(dict_find(recorder, *container, object, &value));
   }
   PyObject* real = container->object();
   if (real != nullptr && PyDict_Check(real) && contains_as_dict(type))
-    return membership_of(object == nullptr ? -1 : recorder.find_item(real, object, &value));
+    return membership_of(object == nullptr ? -1 : find_item(recorder, real, object, &value));
   if (real != nullptr && PyAnySet_CheckExact(real))
-    return membership_of(object == nullptr ? -1 : recorder.reads().guarded_set_holds(real, object));
+    return membership_of(object == nullptr ? -1 : recorder.reads.guarded_set_holds(real, object));
   if (real != nullptr && object != nullptr && type == &PyUnicode_Type)
     return membership_of(PyUnicode_CheckExact(object) ? PyUnicode_Contains(real, object) : -1);
   if (has_own_contains(type)) return Membership::kLookedInto;
@@ -223,7 +228,7 @@ Membership membership(Recorder& recorder, Val* container, Val key) {
 }  // namespace
 
 bool contains(Recorder& recorder, ShadowFrame& frame, Val container, Val key, int pops, bool invert) {
-  container = recorder.content_of(container);
+  container = content_of(recorder, container);
   const Membership found = membership(recorder, &container, key);
   if (found == Membership::kUnknown || !recorder.live()) return false;
   if (found == Membership::kLookedInto) {
@@ -231,7 +236,7 @@ bool contains(Recorder& recorder, ShadowFrame& frame, Val container, Val key, in
     args.values = {container, key, truth_value(invert)};
     return drive(recorder, frame, look_into, args, pops) == Invoke::kStarted;
   }
-  recorder.known(frame, pops, truth_value((found == Membership::kIn) != invert));
+  known(frame, pops, truth_value((found == Membership::kIn) != invert));
   return true;
 }
 

@@ -5,6 +5,10 @@
 #include "record/mirror/abstract.h"
 #include "record/mirror/builtins.h"
 #include "record/shared.h"
+#include "record/state/contents.h"
+#include "record/state/exceptions.h"
+#include "record/state/scalars.h"
+#include "record/state/values.h"
 
 namespace pijit {
 namespace {
@@ -17,13 +21,13 @@ std::unordered_map<PyTypeObject*, Driven>& steps() {
 // The number after it. Null: it is not known how a replay gets it.
 Val count_on(Recorder& recorder, Val count) {
   const Ref one = Ref::steal(PyLong_FromLong(1));
-  if (count.is_reg()) return recorder.scalar_node(ScalarOp::kAdd, count, recorder.owned(one.get()));
-  return recorder.owned(Ref::steal(PyNumber_Add(count.object(), one.get())).get());
+  if (count.is_reg()) return scalar_node(recorder, ScalarOp::kAdd, count, recorder.reads.owned(one.get()));
+  return recorder.reads.owned(Ref::steal(PyNumber_Add(count.object(), one.get())).get());
 }
 
 Val next_of_enumerate(Recorder& recorder, Val iterator, Val next, Val item) {
-  const Val count = recorder.virtual_field(iterator, field::kEnumerate::kCount);
-  recorder.set_field(iterator, field::kEnumerate::kCount, next);
+  const Val count = recorder.heap.virtual_field(iterator, field::kEnumerate::kCount);
+  set_field(recorder, iterator, field::kEnumerate::kCount, next);
   Val pair[2] = {count, item};
   return recorder.new_tuple(&PyTuple_Type, pair, 2);
 }
@@ -37,18 +41,18 @@ Task<Val> next_of_class(Drive& drive, Val iterator) {
   const Inner inner = co_await enter_function(drive, method, args);
   if (!inner.raised) co_return inner.value;
   if (!drive.is_raised(PyExc_StopIteration)) co_await drive.pass_on();
-  drive.set_returned(drive.recorder().stop_value());
+  drive.set_returned(stop_value(drive.recorder()));
   drive.caught();
   co_return Val();
 }
 
 Task<Val> next_of_zip(Drive& drive, Val zip) {
   Recorder& recorder = drive.recorder();
-  const Vals sources = recorder.model(zip).items;
+  const Vals sources = recorder.heap.model(zip).items;
   Vals row;
   for (Val source : sources) {
     Val item = co_await iter_next(drive, source);
-    if (item.is_null() && recorder.model(zip).strict) {
+    if (item.is_null() && recorder.heap.model(zip).strict) {
       // All must end together: after the first source that ended, no other may have an item left.
       if (!row.empty()) co_await drive.raise();
       for (size_t i = 1; i < sources.size(); ++i) {
@@ -76,9 +80,9 @@ void add_iterator_step(PyTypeObject* type, Driven next) {
 
 bool is_iterator(Recorder& recorder, Val value) {
   if (!value.is_virtual()) return false;
-  switch (recorder.model(value).kind) {
+  switch (recorder.heap.model(value).kind) {
     case VirtualKind::kGenerator:
-      return recorder.type_of(value) == &PyGen_Type;  // no coroutine
+      return recorder.heap.type_of(value) == &PyGen_Type;  // no coroutine
     case VirtualKind::kIterator:
     case VirtualKind::kEnumerate:
     case VirtualKind::kZip:
@@ -128,40 +132,42 @@ PyTypeObject* range_iterator_type(PyObject* range, bool reversed) {
 Task<Val> get_iter(Drive& drive, Val iterable) {
   Recorder& recorder = drive.recorder();
   if (is_iterator(recorder, iterable)) co_return iterable;
-  PyTypeObject* type = recorder.type_of(iterable);
+  PyTypeObject* type = recorder.heap.type_of(iterable);
   if (type == nullptr || iterable.is_reg()) co_await drive.unknown();
   if (type->tp_iter == cpython::slot_functions().iter) {
     Vals none;
     Val made = co_await call_special(drive, iterable, names().iter, none);
-    PyTypeObject* of = recorder.type_of(made);
+    PyTypeObject* of = recorder.heap.type_of(made);
     if (of == nullptr || of->tp_iternext == nullptr || cpython::has_no_next(of)) co_await drive.unknown();
     co_return made;
   }
   Vals items;
-  if (recorder.count_items(iterable) < 0 && !recorder.try_items(iterable, &items)) co_await drive.unknown();
-  if (type == &PyDictProxy_Type) type = recorder.type_of(recorder.virtual_field(iterable, 0));
+  if (count_items(recorder, iterable) < 0 && !try_items(recorder, iterable, &items)) co_await drive.unknown();
+  if (type == &PyDictProxy_Type) type = recorder.heap.type_of(recorder.heap.virtual_field(iterable, 0));
   PyTypeObject* of = type == &PyUnicode_Type && iterable.is_const() ? string_iterator_type(iterable.object())
                      : type == &PyRange_Type && iterable.is_const() ? range_iterator_type(iterable.object(), false)
                                                                     : iterator_type(type);
   if (of == nullptr) co_await drive.unknown();
-  Val iterator = recorder.new_virtual(VirtualKind::kIterator, of);
-  recorder.set_field(iterator, field::kIterator::kSource, iterable);
-  if (const Py_ssize_t size = recorder.iterated_size(iterable); size >= 0)
-    recorder.set_field(iterator, field::kIterator::kSize, recorder.owned(Ref::steal(PyLong_FromSsize_t(size)).get()));
+  Val iterator = new_virtual(recorder, VirtualKind::kIterator, of);
+  set_field(recorder, iterator, field::kIterator::kSource, iterable);
+  if (const Py_ssize_t size = iterated_size(recorder, iterable); size >= 0)
+    set_field(recorder, iterator, field::kIterator::kSize,
+              recorder.reads.owned(Ref::steal(PyLong_FromSsize_t(size)).get()));
   co_return iterator;
 }
 
 Task<Val> iter_next(Drive& drive, Val iterator) {
   Recorder& recorder = drive.recorder();
-  PyTypeObject* type = recorder.type_of(iterator);
+  PyTypeObject* type = recorder.heap.type_of(iterator);
   if (iterator.is_virtual()) {
-    const VirtualKind kind = recorder.model(iterator).kind;
+    const VirtualKind kind = recorder.heap.model(iterator).kind;
     Val item;
     if (kind == VirtualKind::kIterator) {
-      if (type == deque_iterator_type() && recorder.is_stale(iterator.index(), recorder.trace().clock)) {
-        const Val message = recorder.owned(Ref::steal(PyUnicode_FromString("deque mutated during iteration")).get());
+      if (type == deque_iterator_type() && recorder.heap.is_stale(iterator.index(), recorder.trace().clock)) {
+        const Val message =
+            recorder.reads.owned(Ref::steal(PyUnicode_FromString("deque mutated during iteration")).get());
         const Vals said(1, message);
-        item = recorder.make_exception(reinterpret_cast<PyTypeObject*>(PyExc_RuntimeError), said);
+        item = make_exception(recorder, reinterpret_cast<PyTypeObject*>(PyExc_RuntimeError), said);
         co_await drive.raise(item);
       }
       const int more = next_item(recorder, iterator, &item);
@@ -174,9 +180,9 @@ Task<Val> iter_next(Drive& drive, Val iterator) {
     }
     if (kind == VirtualKind::kEnumerate) {
       // Before anything has an effect: CPython may have to do all of it again.
-      const Val next = count_on(recorder, recorder.virtual_field(iterator, field::kEnumerate::kCount));
+      const Val next = count_on(recorder, recorder.heap.virtual_field(iterator, field::kEnumerate::kCount));
       if (next.is_null()) co_await drive.unknown();
-      item = co_await iter_next(drive, recorder.virtual_field(iterator, field::kEnumerate::kIterator));
+      item = co_await iter_next(drive, recorder.heap.virtual_field(iterator, field::kEnumerate::kIterator));
       co_return item.is_null() ? item : next_of_enumerate(recorder, iterator, next, item);
     }
     if (kind == VirtualKind::kZip) {
@@ -199,7 +205,7 @@ Task<Val> iter_next(Drive& drive, Val iterator) {
 }
 
 bool is_drawn(Recorder& recorder, Val iterable) {
-  PyTypeObject* type = recorder.type_of(iterable);
+  PyTypeObject* type = recorder.heap.type_of(iterable);
   return is_iterator(recorder, iterable) || type == nullptr || type->tp_iter == cpython::slot_functions().iter;
 }
 
@@ -209,7 +215,7 @@ Task<bool> ask_length(Drive& drive, Val iterable) {
   PyTypeObject* type = guarded_type(recorder, iterable);
   if (type == nullptr || (type->tp_flags & Py_TPFLAGS_HEAPTYPE) == 0) co_return true;
   for (PyObject* name : {names().len, hint}) {
-    PyObject* method = recorder.lookup_type(type, name);
+    PyObject* method = recorder.reads.lookup_type(type, name);
     if (method == nullptr || Py_TYPE(method) != &PyFunction_Type) continue;
     Vals none;
     Val length = co_await call_special(drive, iterable, name, none);

@@ -3,6 +3,9 @@
 #include "cpython/operators.h"
 #include "record/mirror/abstract.h"
 #include "record/mirror/builtins.h"
+#include "record/state/contents.h"
+#include "record/state/scalars.h"
+#include "record/state/values.h"
 
 namespace pijit {
 
@@ -30,8 +33,8 @@ bool is_wrapper(PyObject* method) {
 // The class fills the operator's slot with a method that is not C code of its own.
 bool has_python_slot(Recorder& recorder, PyTypeObject* type, const OperatorMethods& methods) {
   if ((type->tp_flags & Py_TPFLAGS_HEAPTYPE) == 0) return false;
-  return !is_wrapper(recorder.lookup_type(type, methods.plain)) ||
-         !is_wrapper(recorder.lookup_type(type, methods.reflected));
+  return !is_wrapper(recorder.reads.lookup_type(type, methods.plain)) ||
+         !is_wrapper(recorder.reads.lookup_type(type, methods.reflected));
 }
 
 PyObject* calculate(int op, PyObject* left, PyObject* right) {
@@ -80,11 +83,11 @@ bool is_sequence(PyTypeObject* type) {
 
 // list + list, tuple + tuple. False: not such operands.
 bool concatenate(Recorder& recorder, Val left, Val right, Val* result) {
-  PyTypeObject *a = recorder.type_of(left), *b = recorder.type_of(right);
+  PyTypeObject *a = recorder.heap.type_of(left), *b = recorder.heap.type_of(right);
   const bool lists = a == &PyList_Type && b == &PyList_Type;
   const bool tuples = PyType_IsSubtype(a, &PyTuple_Type) && PyType_IsSubtype(b, &PyTuple_Type);
   Vals items, more;
-  if ((!lists && !tuples) || !recorder.try_items(left, &items) || !recorder.try_items(right, &more)) return false;
+  if ((!lists && !tuples) || !try_items(recorder, left, &items) || !try_items(recorder, right, &more)) return false;
   // An empty exact tuple gives the other one itself.
   if (tuples && items.empty() && b == &PyTuple_Type) return *result = right, true;
   if (tuples && more.empty() && a == &PyTuple_Type) return *result = left, true;
@@ -96,11 +99,11 @@ bool concatenate(Recorder& recorder, Val left, Val right, Val* result) {
 
 // sequence * count.
 bool repeat(Recorder& recorder, Val sequence, Val count, Val* result) {
-  PyTypeObject* type = recorder.type_of(sequence);
+  PyTypeObject* type = recorder.heap.type_of(sequence);
   PyObject* number = count.object();
   Vals items, made;
   if (!is_sequence(type) || number == nullptr || !(PyLong_CheckExact(number) || PyBool_Check(number))) return false;
-  if (!recorder.try_items(sequence, &items)) return false;
+  if (!try_items(recorder, sequence, &items)) return false;
   const long times = PyLong_AsLong(number);
   if (PyErr_Occurred() != nullptr) return PyErr_Clear(), false;
   if (grows_too_long(items.size(), times)) return false;
@@ -116,10 +119,10 @@ Task<Val> native(Drive& drive, int op, Val left, Val right) {
   Recorder& recorder = drive.recorder();
   const int base = op >= nb::kInPlaceAdd ? op - nb::kInPlaceAdd : op;
   for (Val* value : {&left, &right})
-    if (value->is_reg()) *value = recorder.force(*value);
+    if (value->is_reg()) *value = force(recorder, *value);
   if (!recorder.live() || left.is_null() || right.is_null()) co_await drive.unknown();
   Val result;
-  PyTypeObject* type = recorder.type_of(left);
+  PyTypeObject* type = recorder.heap.type_of(left);
   Arguments both;
   both.values.push_back(left);
   both.values.push_back(right);
@@ -159,8 +162,8 @@ Task<Val> native(Drive& drive, int op, Val left, Val right) {
   };
   if (!a && inherits(left)) a = Ref::borrow(left.object());
   if (!b && inherits(right)) b = Ref::borrow(right.object());
-  if (left.is_const()) recorder.reads().guard_value(left.object());
-  if (right.is_const()) recorder.reads().guard_value(right.object());
+  if (left.is_const()) recorder.reads.guard_value(left.object());
+  if (right.is_const()) recorder.reads.guard_value(right.object());
   if (!a || !b || too_large(base, a.get(), b.get())) co_await drive.unknown();
   Ref made = Ref::steal(calculate(base, a.get(), b.get()));
   if (!made) {
@@ -187,7 +190,7 @@ static Val combine_numbers(Recorder& recorder, int op, Val left, Val right) {
 // vectorcall_maybe(name, self, other): NotImplemented when the class has no such method.
 Task<Val> call_maybe(Drive& drive, PyObject* name, Val self, Val other, bool last = false) {
   Recorder& recorder = drive.recorder();
-  PyObject* method = recorder.lookup_type(recorder.type_of(self), name);
+  PyObject* method = recorder.reads.lookup_type(recorder.heap.type_of(self), name);
   if (!recorder.live()) co_await drive.unknown();
   if (method == nullptr || method == Py_None) co_return not_implemented();
   Vals more;
@@ -207,7 +210,7 @@ bool knows_only_itself(PyTypeObject* type, int op) {
 
 // The class, guarded where the operand existed before; null: not known.
 PyTypeObject* operand_type(Recorder& recorder, Val value) {
-  return value.is_reg() ? recorder.type_of(value) : guarded_type(recorder, value);
+  return value.is_reg() ? recorder.heap.type_of(value) : guarded_type(recorder, value);
 }
 
 }  // namespace
@@ -217,17 +220,17 @@ PyTypeObject* operand_type(Recorder& recorder, Val value) {
 Task<Val> binary(Drive& drive, int op, Val left, Val right, bool last) {
   Recorder& recorder = drive.recorder();
   if (const Val number = combine_numbers(recorder, op, left, right); !number.is_null()) co_return number;
-  if (const Val number = recorder.compute_number(SiteKind::kBinary, op, left, right); !number.is_null())
+  if (const Val number = compute_number(recorder, SiteKind::kBinary, op, left, right); !number.is_null())
     co_return number;
   PyTypeObject *a = operand_type(recorder, left), *b = operand_type(recorder, right);
-  if (a == nullptr || b == nullptr || recorder.touches_tensor(left)) co_await drive.unknown();
+  if (a == nullptr || b == nullptr || touches_tensor(recorder, left)) co_await drive.unknown();
   const OperatorMethods* methods = &operator_methods(op);
   const bool of_left = has_python_slot(recorder, a, *methods), of_right = has_python_slot(recorder, b, *methods);
   if (!recorder.live()) co_await drive.unknown();
   const bool derived = a != b && PyType_IsSubtype(b, a);
   const bool inplace = op >= nb::kInPlaceAdd && (a->tp_flags & Py_TPFLAGS_HEAPTYPE) != 0 &&
-                       recorder.lookup_type(a, methods->inplace) != nullptr;
-  if (!inplace && !of_left && recorder.touches_tensor(right)) co_await drive.unknown();
+                       recorder.reads.lookup_type(a, methods->inplace) != nullptr;
+  if (!inplace && !of_left && touches_tensor(recorder, right)) co_await drive.unknown();
   Val result = not_implemented();
   if (inplace) {
     result = co_await call_maybe(drive, methods->inplace, left, right, last);
@@ -237,8 +240,8 @@ Task<Val> binary(Drive& drive, int op, Val left, Val right, bool last) {
   } else if (of_left != of_right && (derived || (of_right && !knows_only_itself(a, op)))) {
     co_await drive.unknown();
   } else if (of_left) {
-    PyObject* theirs = derived ? recorder.lookup_type(b, methods->reflected) : nullptr;
-    const bool first = theirs != nullptr && theirs != recorder.lookup_type(a, methods->reflected);
+    PyObject* theirs = derived ? recorder.reads.lookup_type(b, methods->reflected) : nullptr;
+    const bool first = theirs != nullptr && theirs != recorder.reads.lookup_type(a, methods->reflected);
     if (first) result = co_await call_maybe(drive, methods->reflected, right, left);
     if (result.object() != Py_NotImplemented) co_return result;
     result = co_await call_maybe(drive, methods->plain, left, right, last && !first);
@@ -250,9 +253,9 @@ Task<Val> binary(Drive& drive, int op, Val left, Val right, bool last) {
 
 Task<Val> binary_refused(Drive& drive, int op, Val left, Val right) {
   Recorder& recorder = drive.recorder();
-  PyTypeObject *a = recorder.type_of(left), *b = recorder.type_of(right);
+  PyTypeObject *a = recorder.heap.type_of(left), *b = recorder.heap.type_of(right);
   const OperatorMethods* methods = &operator_methods(op);
-  if (op >= nb::kInPlaceAdd && recorder.lookup_type(a, methods->inplace) != nullptr) {
+  if (op >= nb::kInPlaceAdd && recorder.reads.lookup_type(a, methods->inplace) != nullptr) {
     Val result = co_await binary(drive, op - nb::kInPlaceAdd, left, right);
     co_return result;
   }

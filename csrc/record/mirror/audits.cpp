@@ -4,6 +4,7 @@
 #include "cpython/events.h"
 #include "record/mirror/abstract.h"
 #include "record/mirror/builtins.h"
+#include "record/state/contents.h"
 
 namespace pijit {
 namespace {
@@ -22,8 +23,8 @@ bool is_audited() noexcept {
 Task<bool> audit(Drive& drive, const char* event, Vals details) {
   Recorder& recorder = drive.recorder();
   Vals hooks;
-  if (!recorder.try_items(Val::constant(hooks_in_python()), &hooks)) co_await drive.unknown();
-  const Val name = recorder.owned(Ref::steal(PyUnicode_InternFromString(event)).get());
+  if (!try_items(recorder, Val::constant(hooks_in_python()), &hooks)) co_await drive.unknown();
+  const Val name = recorder.reads.owned(Ref::steal(PyUnicode_InternFromString(event)).get());
   const Val more = recorder.new_tuple(&PyTuple_Type, details.data(), details.size());
   for (const Val hook : hooks) {
     if (hook.object() == nullptr || !PyFunction_Check(hook.object())) co_await drive.unknown();

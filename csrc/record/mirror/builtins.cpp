@@ -9,6 +9,12 @@
 #include "cpython/keys.h"
 #include "cpython/lru_cache.h"
 #include "ir/checked.h"
+#include "record/calls.h"
+#include "record/mirror/filling.h"
+#include "record/shared.h"
+#include "record/state/pending.h"
+#include "record/state/scalars.h"
+#include "record/state/values.h"
 
 namespace pijit {
 namespace {
@@ -28,7 +34,7 @@ const void* identity(PyObject* callable) {
 
 void take_plain(Recorder& recorder, ShadowFrame& frame, PyObject* result) {
   if (is_plain_const(result)) {
-    frame.pending.result = recorder.own_const(result);
+    frame.pending.result = recorder.reads.owned(result);
     return;
   }
   const Val shadow = plain_shadow(recorder, result);
@@ -39,7 +45,7 @@ void take_plain(Recorder& recorder, ShadowFrame& frame, PyObject* result) {
 // The result of a function of containers: what it gives back may be one of them, or be in one.
 void take_scalar(Recorder& recorder, ShadowFrame& frame, PyObject* result) {
   if (!cpython::is_scalar(result)) return recorder.stop(Abort::kUnknownOperand, Py_TYPE(result)->tp_name);
-  frame.pending.result = recorder.own_const(result);
+  frame.pending.result = recorder.reads.owned(result);
 }
 
 // The names of keyword arguments as a tuple that the trace keeps; null: there are none.
@@ -55,25 +61,25 @@ PyObject* keep_names(Recorder& recorder, const Arguments& args) {
 // The call that is being looked at, on operands that differ from call to call.
 Invoke compute_call(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
   const auto first = args.values.begin() + (recorder.called_bound ? 1 : 0);
-  return recorder.compute(frame, recorder.called, {first, args.values.end()}, pops, keep_names(recorder, args));
+  return compute(recorder, frame, recorder.called, {first, args.values.end()}, pops, keep_names(recorder, args));
 }
 
 Invoke ask_adapter_about_call(Recorder& recorder, ShadowFrame& frame, PyObject* callable, Arguments& args, int pops) {
   Adapter* adapter = recorder.adapter();
   if (adapter == nullptr) return Invoke::kUnknown;
   bool tensor = adapter->claims(callable);
-  for (Val value : args.values) tensor = tensor || recorder.touches_tensor(value);
+  for (Val value : args.values) tensor = tensor || touches_tensor(recorder, value);
   if (!tensor) return Invoke::kUnknown;
-  Vec<Operand>& operands = recorder.operands();
+  Vec<Operand>& operands = recorder.question.operands;
   operands.clear();
-  for (Val value : args.values) operands.push_back({value, recorder.real(value)});
+  for (Val value : args.values) operands.push_back({value, recorder.heap.real(value)});
   CallSite site{};
   site.kind = SiteKind::kCall;
   site.callable = callable;
   site.operands = operands.data();
   site.count = operands.size();
   site.kwnames = keep_names(recorder, args);
-  if (!recorder.ask_adapter(frame, site, pops, 1)) return Invoke::kUnknown;
+  if (!ask_adapter(recorder, frame, site, pops, 1)) return Invoke::kUnknown;
   return recorder.live() ? Invoke::kStarted : Invoke::kStopped;
 }
 
@@ -97,22 +103,22 @@ bool has_virtual(const Arguments& args) {
 Invoke fold(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
   bool varies = false;
   for (Val& value : args.values) {
-    varies = varies || recorder.is_scalar_reg(value);
-    if (recorder.is_scalar_reg(value)) continue;
+    varies = varies || is_scalar_reg(recorder, value);
+    if (is_scalar_reg(recorder, value)) continue;
     if (value.object() != nullptr && is_plain_const(value.object())) continue;
     if (value.is_virtual() && plain_object(recorder, value)) continue;
     return Invoke::kUnknown;
   }
   if (varies && recorder.called == reinterpret_cast<PyObject*>(&PyRange_Type)) return Invoke::kUnknown;  // is walked
   if (varies) return compute_call(recorder, frame, args, pops);
-  recorder.observe(frame, pops, has_virtual(args) ? take_scalar : take_plain);
+  observe(frame, pops, has_virtual(args) ? take_scalar : take_plain);
   frame.pending.folds = true;
   return Invoke::kStarted;
 }
 
 Invoke give(Recorder& recorder, ShadowFrame& frame, int pops, Val result) {
   if (!recorder.live()) return Invoke::kStopped;
-  recorder.known(frame, pops, result);
+  known(frame, pops, result);
   return Invoke::kStarted;
 }
 
@@ -190,8 +196,8 @@ Invoke call_reference(Recorder& recorder, ShadowFrame& frame, PyObject* referenc
   const Vec<Node>& nodes = recorder.trace().nodes;
   for (size_t i = nodes.size(); fixed && i-- > 0 && nodes[i].op != Op::kEpoch;) fixed = !may_let_die(nodes[i].op);
   if (!fixed) return frame.drive ? Invoke::kUnknown : compute_object(recorder, frame, reference, {}, pops);
-  if (!recorder.guard_slot(reference, offsetof(PyWeakReference, wr_object), &object)) return Invoke::kStopped;
-  return give(recorder, frame, pops, recorder.constant(object));
+  if (!recorder.reads.guard_slot(reference, offsetof(PyWeakReference, wr_object), &object)) return Invoke::kStopped;
+  return give(recorder, frame, pops, constant(recorder, object));
 }
 
 Invoke invoke_known(Recorder& recorder, ShadowFrame& frame, Val callable, Arguments args, int pops) {
@@ -210,15 +216,15 @@ Invoke invoke_known(Recorder& recorder, ShadowFrame& frame, Val callable, Argume
       bool bound = self != nullptr && !PyModule_Check(self) &&
                    (reinterpret_cast<PyCFunctionObject*>(object)->m_ml->ml_flags & METH_STATIC) == 0;
       recorder.called_bound = bound;
-      if (bound && !recorder.reads().guard_parts(object)) return Invoke::kUnknown;
-      if (bound) args.values.insert(args.values.begin(), recorder.constant(self));
+      if (bound && !recorder.reads.guard_parts(object)) return Invoke::kUnknown;
+      if (bound) args.values.insert(args.values.begin(), constant(recorder, self));
     }
     const TraceMark before = recorder.here();
     const Invoke outcome = !takes(row, args)              ? Invoke::kUnknown
                            : row.mirror.driven != nullptr ? drive(recorder, frame, row.mirror.driven, args, pops)
                                                           : row.mirror.builtin(recorder, frame, args, pops);
     if (outcome != Invoke::kUnknown) return outcome;
-    if (recorder.live() && !recorder.is_untouched(before)) return Invoke::kUnknown;
+    if (recorder.live() && !is_untouched(recorder, before)) return Invoke::kUnknown;
   }
   if (!recorder.live()) return Invoke::kStopped;
   if (only_computes(object)) {
@@ -231,12 +237,12 @@ Invoke invoke_known(Recorder& recorder, ShadowFrame& frame, Val callable, Argume
 }  // namespace
 
 // What does not go with a number that varies may go with what it is now. An attempt that consumed an iterator, or
-// wrote, must be taken back first: that is for whoever stops the instruction (Recorder::fix_operands).
+// wrote, must be taken back first: that is for whoever stops the instruction (fix_operands).
 Invoke invoke_builtin(Recorder& recorder, ShadowFrame& frame, Val callable, Arguments& args, int pops) {
   const TraceMark before = recorder.here();
   const Invoke outcome = invoke_known(recorder, frame, callable, args, pops);
-  if (outcome != Invoke::kUnknown || !recorder.live() || !recorder.is_untouched(before)) return outcome;
-  if (!recorder.fix_numbers(&args.values)) return outcome;
+  if (outcome != Invoke::kUnknown || !recorder.live() || !is_untouched(recorder, before)) return outcome;
+  if (!fix_numbers(recorder, &args.values)) return outcome;
   return invoke_known(recorder, frame, callable, args, pops);
 }
 

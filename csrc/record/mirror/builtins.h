@@ -87,7 +87,7 @@ Val new_group(Recorder& recorder, PyTypeObject* type, Val args, const Vals& part
 // What C tells of a function, virtual or not.
 Val function_attribute(Recorder& recorder, Val function, PyObject* name);
 // Reading it makes the dict that the function then keeps. False: another attribute.
-bool observe_function_dict(Recorder& recorder, ShadowFrame& frame, Val function, PyObject* name, int pops);
+bool observe_function_dict(ShadowFrame& frame, Val function, PyObject* name, int pops);
 // Of a virtual function: 1: written, 0: no field of it, -1: not known.
 int write_function_attribute(Recorder& recorder, Val function, PyObject* name, Val value);
 // What a SimpleNamespace keeps its attributes in; Null: not known.
@@ -119,7 +119,7 @@ inline Val not_implemented() {
   return Val::constant(Py_NotImplemented);
 }
 inline Val number_value(Recorder& recorder, Py_ssize_t value) {
-  return recorder.owned(Ref::steal(PyLong_FromSsize_t(value)).get());
+  return recorder.reads.owned(Ref::steal(PyLong_FromSsize_t(value)).get());
 }
 // Every argument is a plain constant: CPython's own result is taken as it is.
 Invoke fold(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops);
@@ -173,5 +173,9 @@ Val new_set(Recorder& recorder, PyTypeObject* type, const KeyList& keys, PyObjec
 bool has_table(Recorder& recorder, Val iterable);
 Val combine_containers(Recorder& recorder, int op, Val left, Val right);
 Val compare_sets(Recorder& recorder, int op, Val left, Val right);
+
+Invoke invoke_builtin_exception(Recorder&, ShadowFrame& frame, PyTypeObject* type, Arguments& args, int pops);
+Val make_exception(Recorder&, PyTypeObject* type, const Vals& args);
+void init_exception(Recorder&, Val exception, const Vals& args);
 
 }  // namespace pijit

@@ -8,6 +8,8 @@
 #include "cpython/keys.h"
 #include "cpython/lru_cache.h"
 #include "record/mirror/builtins.h"
+#include "record/state/values.h"
+#include "record/state/writes.h"
 
 namespace pijit {
 namespace {
@@ -33,17 +35,17 @@ Invoke invoke_cached(Recorder& recorder, ShadowFrame& frame, Val function, Argum
   const cpython::LruCache cache = cpython::lru_cache_of(object);
   PyObject* key = key_of_call(args);
   if (cache.empty || cache.typed || key == nullptr || was_opaque(recorder, function)) return Invoke::kUnknown;
-  if (!recorder.guard_slot(object, cache.results_offset, &results) || !PyDict_CheckExact(results) ||
-      !recorder.read_dict(results, key, &entry))
+  if (!recorder.reads.guard_slot(object, cache.results_offset, &results) || !PyDict_CheckExact(results) ||
+      !recorder.reads.read_dict(results, key, &entry))
     return recorder.live() ? Invoke::kUnknown : Invoke::kStopped;
   if (entry == nullptr) {
     frame.mark.guards = static_cast<uint32_t>(recorder.trace().guards.size());  // an opaque call keeps them
     return Invoke::kUnknown;
   }
   result = entry;
-  if (cache.bounded && !recorder.guard_slot(entry, cpython::kLinkResult, &result)) return Invoke::kStopped;
-  const Val found = recorder.constant(result);
-  if (!recorder.live() || !recorder.call_known(object, args.values)) return Invoke::kStopped;
+  if (cache.bounded && !recorder.reads.guard_slot(entry, cpython::kLinkResult, &result)) return Invoke::kStopped;
+  const Val found = constant(recorder, result);
+  if (!recorder.live() || !call_known(recorder, object, args.values)) return Invoke::kStopped;
   return give(recorder, frame, pops, found);
 }
 

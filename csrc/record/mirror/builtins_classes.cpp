@@ -3,7 +3,12 @@
 // The class itself is an object in a register: another one each time, so what is done with it is left to CPython. Only
 // classes whose making runs no Python but the body are recorded: of plain bases, which are told of nothing, with values
 // that want to know nothing of it.
+#include "record/calls.h"
 #include "record/mirror/builtins.h"
+#include "record/state/contents.h"
+#include "record/state/snapshot.h"
+#include "record/state/values.h"
+#include "record/state/writes.h"
 
 namespace pijit {
 namespace {
@@ -11,7 +16,7 @@ namespace {
 // type.__new__ calls it; what it finds is object's own.
 bool tells_nobody(Recorder& recorder, PyTypeObject* base) {
   static PyObject* const name = PyUnicode_InternFromString("__init_subclass__");
-  PyObject* found = recorder.lookup_type(base, name);
+  PyObject* found = recorder.reads.lookup_type(base, name);
   return found != nullptr && Py_TYPE(found) == &PyClassMethodDescr_Type &&
          reinterpret_cast<PyDescrObject*>(found)->d_type == &PyBaseObject_Type;
 }
@@ -25,22 +30,22 @@ bool is_plain_base(Recorder& recorder, Val base) {
 bool is_of_type(Recorder& recorder, Val names, const char* name, PyTypeObject* type, bool needed) {
   const Ref key = Ref::steal(PyUnicode_InternFromString(name));
   Val value;
-  return recorder.dict_find(names, key.get(), &value) ? recorder.type_of(value) == type : !needed;
+  return dict_find(recorder, names, key.get(), &value) ? recorder.heap.type_of(value) == type : !needed;
 }
 
 // type.__new__ tells a value of its class where it is; a property keeps its name.
 bool is_told(Recorder& recorder, PyTypeObject* type) {
   static PyObject* const name = PyUnicode_InternFromString("__set_name__");
-  return recorder.lookup_type(type, name) != nullptr && type != &PyProperty_Type;
+  return recorder.reads.lookup_type(type, name) != nullptr && type != &PyProperty_Type;
 }
 
 // What the body left in its namespace goes into the class as it is.
 bool is_plain_namespace(Recorder& recorder, Val names) {
   Objects keys;
   Vals values;
-  if (!recorder.dict_content(names, &keys, &values)) return false;
+  if (!dict_content(recorder, names, &keys, &values)) return false;
   for (size_t i = 0; i < keys.size(); ++i) {
-    PyTypeObject* type = PyUnicode_CheckExact(keys[i]) ? recorder.type_of(values[i]) : nullptr;
+    PyTypeObject* type = PyUnicode_CheckExact(keys[i]) ? recorder.heap.type_of(values[i]) : nullptr;
     if (type == nullptr || is_told(recorder, type) || !recorder.live()) return false;
   }
   return is_of_type(recorder, names, "__qualname__", &PyUnicode_Type, true) &&
@@ -51,20 +56,22 @@ bool is_plain_namespace(Recorder& recorder, Val names) {
 Task<Val> build_class(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
   const Vals& given = args.values;
-  bool plain = recorder.is_virtual(given[0], VirtualKind::kFunction) && recorder.type_of(given[1]) == &PyUnicode_Type;
+  bool plain =
+      recorder.heap.is_virtual(given[0], VirtualKind::kFunction) && recorder.heap.type_of(given[1]) == &PyUnicode_Type;
   for (size_t i = 2; plain && i < given.size(); ++i) plain = is_plain_base(recorder, given[i]);
   if (!plain) co_await drive.unknown();
-  const Val names = recorder.new_dict();
-  const Inner body = co_await drive.wait(recorder.invoke_body(drive.frame(), given[0], names));
+  const Val names = new_dict(recorder);
+  const Inner body = co_await drive.wait(invoke_body(recorder, drive.frame(), given[0], names));
   if (body.raised) co_await drive.pass_on();
-  if (!is_plain_namespace(recorder, names) || !recorder.may_leave()) co_await drive.unknown();
+  if (!is_plain_namespace(recorder, names) || !may_leave(recorder)) co_await drive.unknown();
   const Val bases = recorder.new_tuple(&PyTuple_Type, given.data() + 2, given.size() - 2);
-  const Val made = recorder.call_for(&PyType_Type, reinterpret_cast<PyObject*>(&PyType_Type), {given[1], bases, names});
+  const Val made =
+      call_for(recorder, &PyType_Type, reinterpret_cast<PyObject*>(&PyType_Type), {given[1], bases, names});
   if (made.is_null()) co_await drive.unknown();
   // The body returned the cell in which its functions find the class; type() has put it there.
-  if (recorder.is_virtual(body.value, VirtualKind::kCell)) {
-    recorder.model(body.value).items[0] = made;
-    recorder.mention(body.value, made, 0);
+  if (recorder.heap.is_virtual(body.value, VirtualKind::kCell)) {
+    recorder.heap.model(body.value).items[0] = made;
+    recorder.heap.mention(body.value, made, 0);
   }
   co_return made;
 }
@@ -73,7 +80,7 @@ Task<Val> build_class(Drive& drive, Arguments args) {
 template <PyTypeObject* kType>
 Invoke wrap_functions(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
   bool plain = true;
-  for (Val value : args.values) plain = plain && recorder.type_of(value) == &PyFunction_Type;
+  for (Val value : args.values) plain = plain && recorder.heap.type_of(value) == &PyFunction_Type;
   return plain ? compute_object(recorder, frame, reinterpret_cast<PyObject*>(kType), args.values, pops)
                : Invoke::kUnknown;
 }

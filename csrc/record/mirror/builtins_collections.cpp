@@ -5,6 +5,8 @@
 #include "cpython/operators.h"
 #include "record/mirror/abstract.h"
 #include "record/mirror/builtins.h"
+#include "record/state/instances.h"
+#include "record/state/values.h"
 
 namespace pijit {
 namespace {
@@ -17,11 +19,11 @@ PyObject* factory_name() {
 // The factory of a defaultdict, fresh or not; Null: not known.
 Val factory_of(Recorder& recorder, Val dict) {
   Val factory;
-  if (dict.is_virtual()) return recorder.attr_find(dict, factory_name(), &factory) ? factory : Val();
+  if (dict.is_virtual()) return attr_find(recorder, dict, factory_name(), &factory) ? factory : Val();
   const PyMemberDef* member = cpython::member_of(cpython::lookup_type(default_dict_type(), factory_name()));
   PyObject* value = nullptr;
-  if (member == nullptr || !recorder.guard_slot(dict.object(), member->offset, &value)) return Val();
-  return value == nullptr ? Val::constant(Py_None) : recorder.constant(value);
+  if (member == nullptr || !recorder.reads.guard_slot(dict.object(), member->offset, &value)) return Val();
+  return value == nullptr ? Val::constant(Py_None) : constant(recorder, value);
 }
 
 // defaultdict(default_factory=None, *more of dict's)
@@ -34,10 +36,10 @@ Task<Val> make_default_dict(Drive& drive, Arguments args) {
     PyTypeObject* type = guarded_type(recorder, factory);
     if (type == nullptr || (factory.object() != Py_None && type->tp_call == nullptr)) co_await drive.unknown();
   }
-  const Val dict = recorder.new_virtual(VirtualKind::kDict, default_dict_type());
-  recorder.model(dict).names.push_back(factory_name());
-  recorder.model(dict).attrs.push_back(factory);
-  recorder.log(dict, LogOp::kField, Val(), factory, 1);
+  const Val dict = new_virtual(recorder, VirtualKind::kDict, default_dict_type());
+  recorder.heap.model(dict).names.push_back(factory_name());
+  recorder.heap.model(dict).attrs.push_back(factory);
+  log(recorder, dict, LogOp::kField, Val(), factory, 1);
   if (args.values.empty()) co_return dict;
   args.values.insert(args.values.begin(), dict);
   co_await dict_update(drive, args);
@@ -47,7 +49,7 @@ Task<Val> make_default_dict(Drive& drive, Arguments args) {
 // defaultdict.__missing__(key), of exactly that class: others have methods that it calls.
 Task<Val> default_dict_missing(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
-  if (recorder.type_of(args.values[0]) != default_dict_type() || args.values[0].is_reg()) co_await drive.unknown();
+  if (recorder.heap.type_of(args.values[0]) != default_dict_type() || args.values[0].is_reg()) co_await drive.unknown();
   const Val factory = factory_of(recorder, args.values[0]);
   if (factory.is_null()) co_await drive.unknown();
   if (factory.object() == Py_None) co_await drive.raise();
@@ -63,38 +65,38 @@ Task<Val> default_dict_missing(Drive& drive, Arguments args) {
 
 bool leaves_methods_of_dict(Recorder& recorder, PyTypeObject* type) {
   static PyObject* const get = PyUnicode_InternFromString("get");
-  return recorder.lookup_type(type, get) == cpython::lookup_type(&PyDict_Type, get) &&
-         recorder.lookup_type(type, names().setitem) == cpython::lookup_type(&PyDict_Type, names().setitem);
+  return recorder.reads.lookup_type(type, get) == cpython::lookup_type(&PyDict_Type, get) &&
+         recorder.reads.lookup_type(type, names().setitem) == cpython::lookup_type(&PyDict_Type, names().setitem);
 }
 
 // _count_elements(mapping, iterable): nobody sees the mapping before all are counted.
 Task<Val> count_elements(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
   const Val mapping = args.values[0], iterable = args.values[1];
-  PyTypeObject *type = recorder.type_of(mapping), *of = recorder.type_of(iterable);
-  if (!mapping.is_virtual() || recorder.is_built(mapping) || !is_dict_like(recorder, mapping) || of == nullptr ||
+  PyTypeObject *type = recorder.heap.type_of(mapping), *of = recorder.heap.type_of(iterable);
+  if (!mapping.is_virtual() || recorder.heap.is_built(mapping) || !is_dict_like(recorder, mapping) || of == nullptr ||
       !leaves_methods_of_dict(recorder, type) || is_iterator(recorder, iterable) ||
       (iterator_type(of) == nullptr && of != &PyUnicode_Type))
     co_await drive.unknown();
   KeyList keys;
   Vals counts;
-  const Val one = recorder.owned(Ref::steal(PyLong_FromLong(1)).get());
+  const Val one = recorder.reads.owned(Ref::steal(PyLong_FromLong(1)).get());
   const Val iterator = co_await get_iter(drive, iterable);
   for (;;) {
     const Val item = co_await iter_next(drive, iterator);
     if (item.is_null()) break;
-    PyObject* key = recorder.key_of(item);
+    PyObject* key = key_of(recorder, item);
     if (key == nullptr) co_await drive.unknown();
     const ptrdiff_t place = keys.find(key);
     const size_t at = place < 0 ? keys.size() : static_cast<size_t>(place);
     Val count;
-    const bool known = at < keys.size() || recorder.dict_find(mapping, key, &count);
+    const bool known = at < keys.size() || dict_find(recorder, mapping, key, &count);
     if (at < keys.size()) count = counts[at];
-    PyTypeObject* number = known ? recorder.type_of(count) : &PyLong_Type;
+    PyTypeObject* number = known ? recorder.heap.type_of(count) : &PyLong_Type;
     if (number != &PyLong_Type && number != &PyFloat_Type) co_await drive.unknown();  // its + may look at the mapping
     if (at < keys.size()) {
       count = co_await binary(drive, nb::kAdd, counts[at], one);
-    } else if (recorder.dict_find(mapping, key, &count)) {
+    } else if (dict_find(recorder, mapping, key, &count)) {
       count = co_await binary(drive, nb::kAdd, count, one);
     } else {
       count = one;
@@ -103,20 +105,20 @@ Task<Val> count_elements(Drive& drive, Arguments args) {
     counts.resize(keys.size());
     counts[at] = count;
   }
-  for (size_t i = 0; i < keys.size(); ++i) recorder.dict_set(mapping, keys[i], counts[i]);
+  for (size_t i = 0; i < keys.size(); ++i) dict_set(recorder, mapping, keys[i], counts[i]);
   co_return Val::constant(Py_None);
 }
 
 // object()
 Invoke make_object(Recorder& recorder, ShadowFrame& frame, Arguments&, int pops) {
-  return give(recorder, frame, pops, recorder.new_virtual(VirtualKind::kInstance, &PyBaseObject_Type));
+  return give(recorder, frame, pops, new_virtual(recorder, VirtualKind::kInstance, &PyBaseObject_Type));
 }
 
 // SimpleNamespace(**attributes)
 Task<Val> make_namespace(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
-  const Val space = recorder.new_virtual(VirtualKind::kInstance, namespace_type());
-  for (size_t i = 0; i < args.names.size(); ++i) recorder.attr_set(space, args.names[i], args.values[i]);
+  const Val space = new_virtual(recorder, VirtualKind::kInstance, namespace_type());
+  for (size_t i = 0; i < args.names.size(); ++i) attr_set(recorder, space, args.names[i], args.values[i]);
   co_return space;
 }
 
@@ -124,9 +126,9 @@ Task<Val> make_namespace(Drive& drive, Arguments args) {
 
 Val namespace_dict(Recorder& recorder, Val space) {
   PyObject* dict = nullptr;
-  if (space.is_virtual()) return recorder.dict_of(space);
-  return space.is_const() && recorder.guard_instance(space.object(), &dict) && dict != nullptr ? Val::constant(dict)
-                                                                                               : Val();
+  if (space.is_virtual()) return dict_of(recorder, space);
+  return space.is_const() && guard_instance(recorder, space.object(), &dict) && dict != nullptr ? Val::constant(dict)
+                                                                                                : Val();
 }
 
 namespace {

@@ -1,30 +1,36 @@
 // Known C callables about containers, iterators and numbers.
 #include "cpython/keys.h"
+#include "record/calls.h"
 #include "record/mirror/builtins.h"
+#include "record/shared.h"
+#include "record/state/contents.h"
+#include "record/state/instances.h"
+#include "record/state/values.h"
+#include "record/state/writes.h"
 
 namespace pijit {
 
 bool is_dict_like(Recorder& recorder, Val value) {
-  if (value.is_virtual()) return holds_dict(recorder.model(value));
+  if (value.is_virtual()) return holds_dict(recorder.heap.model(value));
   return value.object() != nullptr && PyDict_Check(value.object());
 }
 
 // An object of a class of the program's that dict() would ask for its keys.
 bool may_be_mapping(Recorder& recorder, Val value) {
   static PyObject* const keys = PyUnicode_InternFromString("keys");
-  PyTypeObject* type = recorder.type_of(value);
+  PyTypeObject* type = recorder.heap.type_of(value);
   if (type == nullptr || (type->tp_flags & Py_TPFLAGS_HEAPTYPE) == 0) return type == nullptr;
   Val own;
-  if (!value.is_virtual() || recorder.is_built(value) || recorder.attr_find(value, keys, &own)) return true;
-  return recorder.lookup_type(type, keys) != nullptr;
+  if (!value.is_virtual() || recorder.heap.is_built(value) || attr_find(recorder, value, keys, &own)) return true;
+  return recorder.reads.lookup_type(type, keys) != nullptr;
 }
 
 namespace {
 
 Invoke method_get(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
   Val container = args.values[0], value;
-  if (recorder.is_virtual(container, VirtualKind::kView))
-    container = recorder.virtual_field(container, field::kView::kSource);
+  if (recorder.heap.is_virtual(container, VirtualKind::kView))
+    container = recorder.heap.virtual_field(container, field::kView::kSource);
   if (!is_dict_like(recorder, container)) return Invoke::kUnknown;
   int found = mapping_find(recorder, container, args.values[1], &value);
   if (found < 0) return recorder.live() ? Invoke::kUnknown : Invoke::kStopped;
@@ -35,18 +41,19 @@ Invoke method_get(Recorder& recorder, ShadowFrame& frame, Arguments& args, int p
 template <PyTypeObject* kView>
 Invoke view_of(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
   Val dict = args.values[0];
-  if (recorder.is_virtual(dict, VirtualKind::kView)) dict = recorder.virtual_field(dict, field::kView::kSource);
+  if (recorder.heap.is_virtual(dict, VirtualKind::kView))
+    dict = recorder.heap.virtual_field(dict, field::kView::kSource);
   if (!is_dict_like(recorder, dict)) return Invoke::kUnknown;
-  Val view = recorder.new_virtual(VirtualKind::kView, kView);
-  recorder.set_field(view, field::kView::kSource, dict);
+  Val view = new_virtual(recorder, VirtualKind::kView, kView);
+  set_field(recorder, view, field::kView::kSource, dict);
   return give(recorder, frame, pops, view);
 }
 
 // A proxy hands its methods on to the mapping: the type of the view is the mapping's own.
 template <PyTypeObject* kPlain, PyTypeObject* kOrdered>
 Invoke proxy_view(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
-  if (!recorder.is_virtual(args.values[0], VirtualKind::kView)) return Invoke::kUnknown;
-  PyTypeObject* type = recorder.type_of(recorder.virtual_field(args.values[0], field::kView::kSource));
+  if (!recorder.heap.is_virtual(args.values[0], VirtualKind::kView)) return Invoke::kUnknown;
+  PyTypeObject* type = recorder.heap.type_of(recorder.heap.virtual_field(args.values[0], field::kView::kSource));
   if (type != &PyDict_Type && type != &PyODict_Type) return Invoke::kUnknown;
   return type == &PyDict_Type ? view_of<kPlain>(recorder, frame, args, pops)
                               : view_of<kOrdered>(recorder, frame, args, pops);
@@ -57,49 +64,49 @@ Invoke container_contains(Recorder& recorder, ShadowFrame& frame, Arguments& arg
 }
 
 Invoke builtin_len(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
-  if (recorder.is_unread(args.values[0]) && !recorder.is_filled(args.values[0]))
-    return recorder.compute(frame, recorder.called, args.values, pops);
-  Val value = recorder.content_of(args.values[0]);
-  PyTypeObject* type = recorder.type_of(value);
+  if (is_unread(recorder, args.values[0]) && !is_filled(recorder, args.values[0]))
+    return compute(recorder, frame, recorder.called, args.values, pops);
+  Val value = content_of(recorder, args.values[0]);
+  PyTypeObject* type = recorder.heap.type_of(value);
   if (type == nullptr) return Invoke::kUnknown;
-  if (recorder.touches_tensor(value)) {
-    if (recorder.ask_about(frame, SiteKind::kLen, {value}, pops, 1))
+  if (touches_tensor(recorder, value)) {
+    if (ask_about(recorder, frame, SiteKind::kLen, {value}, pops, 1))
       return recorder.live() ? Invoke::kStarted : Invoke::kStopped;
     return Invoke::kUnknown;
   }
   Py_ssize_t size = -1;
   Vals items;
   Objects keys;
-  if (value.is_virtual() && recorder.model(value).kind == VirtualKind::kSet) {
-    size = static_cast<Py_ssize_t>(recorder.model(value).keys.size());
-  } else if (recorder.is_virtual(value, VirtualKind::kView) || is_dict_like(recorder, value)) {
+  if (value.is_virtual() && recorder.heap.model(value).kind == VirtualKind::kSet) {
+    size = static_cast<Py_ssize_t>(recorder.heap.model(value).keys.size());
+  } else if (recorder.heap.is_virtual(value, VirtualKind::kView) || is_dict_like(recorder, value)) {
     bool python = type->tp_as_mapping != nullptr && type->tp_as_mapping->mp_length == cpython::slot_functions().len;
-    if (!python && recorder.dict_content(value, &keys, &items)) size = static_cast<Py_ssize_t>(keys.size());
+    if (!python && dict_content(recorder, value, &keys, &items)) size = static_cast<Py_ssize_t>(keys.size());
   } else if (value.object() != nullptr &&
              (PyUnicode_CheckExact(value.object()) || PyBytes_CheckExact(value.object()))) {
     size = PyObject_Length(value.object());
   } else if (value.object() != nullptr && PyAnySet_CheckExact(value.object())) {
-    if (recorder.reads().guard_set(value.object(), ReadSet::kSize)) size = PySet_GET_SIZE(value.object());
+    if (recorder.reads.guard_set(value.object(), ReadSet::kSize)) size = PySet_GET_SIZE(value.object());
   } else if (type == &PyList_Type || PyType_IsSubtype(type, &PyTuple_Type) ||
-             recorder.is_virtual(value, VirtualKind::kDeque) ||
+             recorder.heap.is_virtual(value, VirtualKind::kDeque) ||
              (value.object() != nullptr && PyRange_Check(value.object()))) {
-    size = recorder.count_items(value);
+    size = count_items(recorder, value);
   }
   if (!recorder.live()) return Invoke::kStopped;
-  if (size >= 0) return give(recorder, frame, pops, recorder.owned(Ref::steal(PyLong_FromSsize_t(size)).get()));
+  if (size >= 0) return give(recorder, frame, pops, recorder.reads.owned(Ref::steal(PyLong_FromSsize_t(size)).get()));
   PyObject* dict = nullptr;
-  if (value.is_const() && !recorder.guard_instance(value.object(), &dict)) return Invoke::kStopped;
-  PyObject* method = recorder.lookup_type(type, names().len);
+  if (value.is_const() && !guard_instance(recorder, value.object(), &dict)) return Invoke::kStopped;
+  PyObject* method = recorder.reads.lookup_type(type, names().len);
   if (method == nullptr || Py_TYPE(method) != &PyFunction_Type) return Invoke::kUnknown;
   Arguments inner;
   inner.values = {value};
-  return recorder.invoke_function(frame, Val::constant(method), inner, Then::kPush, pops);
+  return invoke_function(recorder, frame, Val::constant(method), inner, Then::kPush, pops);
 }
 
 template <PyTypeObject* kType>
 Invoke type_dict(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
   if (args.positional() == 1 && !is_dict_like(recorder, args.values[0]) &&
-      !recorder.is_virtual(args.values[0], VirtualKind::kView)) {
+      !recorder.heap.is_virtual(args.values[0], VirtualKind::kView)) {
     if (may_be_mapping(recorder, args.values[0])) return Invoke::kUnknown;
     return dict_of_pairs(recorder, frame, kType, args, pops);
   }
@@ -107,22 +114,22 @@ Invoke type_dict(Recorder& recorder, ShadowFrame& frame, Arguments& args, int po
   Vals values;
   if (args.positional() == 1) {
     Val source = args.values[0];
-    PyTypeObject* type = recorder.type_of(source);
-    if (recorder.is_virtual(source, VirtualKind::kView) && type != &PyDictProxy_Type)
+    PyTypeObject* type = recorder.heap.type_of(source);
+    if (recorder.heap.is_virtual(source, VirtualKind::kView) && type != &PyDictProxy_Type)
       return dict_of_pairs(recorder, frame, kType, args, pops);
-    if (!recorder.merge_content(source, &keys, &values)) return recorder.live() ? Invoke::kUnknown : Invoke::kStopped;
+    if (!merge_content(recorder, source, &keys, &values)) return recorder.live() ? Invoke::kUnknown : Invoke::kStopped;
   }
   keys.insert(keys.end(), args.names.begin(), args.names.end());
   values.insert(values.end(), args.values.begin() + static_cast<ptrdiff_t>(args.positional()), args.values.end());
-  Val dict = recorder.new_virtual(VirtualKind::kDict, kType);
-  for (size_t i = 0; i < keys.size(); ++i) recorder.dict_set(dict, keys[i], values[i]);
+  Val dict = new_virtual(recorder, VirtualKind::kDict, kType);
+  for (size_t i = 0; i < keys.size(); ++i) dict_set(recorder, dict, keys[i], values[i]);
   return give(recorder, frame, pops, dict);
 }
 
 Invoke type_proxy(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
   if (!is_dict_like(recorder, args.values[0])) return Invoke::kUnknown;
-  Val view = recorder.new_virtual(VirtualKind::kView, &PyDictProxy_Type);
-  recorder.set_field(view, field::kView::kSource, args.values[0]);
+  Val view = new_virtual(recorder, VirtualKind::kView, &PyDictProxy_Type);
+  set_field(recorder, view, field::kView::kSource, args.values[0]);
   return give(recorder, frame, pops, view);
 }
 

@@ -1,5 +1,8 @@
 // What `copy` asks objects for: object.__reduce_ex__.
 #include "record/mirror/builtins.h"
+#include "record/state/contents.h"
+#include "record/state/instances.h"
+#include "record/state/values.h"
 
 namespace pijit {
 namespace {
@@ -17,23 +20,23 @@ bool is_reduced_by_object(Recorder& recorder, Val object, PyTypeObject* type) {
   while (base != nullptr && (base->tp_flags & Py_TPFLAGS_HEAPTYPE) != 0) base = base->tp_base;
   if (base != &PyBaseObject_Type || type == base) return false;
   PyObject* dict = nullptr;
-  if (object.is_const() && !recorder.guard_instance(object.object(), &dict)) return false;
+  if (object.is_const() && !guard_instance(recorder, object.object(), &dict)) return false;
   for (PyObject* own : {reduce, state})
-    if (recorder.lookup_type(type, own) != cpython::lookup_type(&PyBaseObject_Type, own)) return false;
+    if (recorder.reads.lookup_type(type, own) != cpython::lookup_type(&PyBaseObject_Type, own)) return false;
   for (PyObject* own : {args, more_args})
-    if (recorder.lookup_type(type, own) != nullptr) return false;
+    if (recorder.reads.lookup_type(type, own) != nullptr) return false;
   // The first time the class gets it: what CPython does then is not repeated by a replay.
   PyObject* names_of_slots = PyDict_GetItemWithError(cpython::type_dict(type), slots);
-  return names_of_slots != nullptr && PyList_CheckExact(names_of_slots) &&
-         recorder.reads().guard_list(names_of_slots) && PyList_GET_SIZE(names_of_slots) == 0 && recorder.live();
+  return names_of_slots != nullptr && PyList_CheckExact(names_of_slots) && recorder.reads.guard_list(names_of_slots) &&
+         PyList_GET_SIZE(names_of_slots) == 0 && recorder.live();
 }
 
 // copyreg.__newobj__; null: not known.
 PyObject* maker(Recorder& recorder) {
   static PyObject *const module_name = name("copyreg"), *const function = name("__newobj__");
   PyObject *module = nullptr, *found = nullptr;
-  if (!recorder.read_dict(PyImport_GetModuleDict(), module_name, &module) || module == nullptr ||
-      !PyModule_CheckExact(module) || !recorder.read_dict(PyModule_GetDict(module), function, &found))
+  if (!recorder.reads.read_dict(PyImport_GetModuleDict(), module_name, &module) || module == nullptr ||
+      !PyModule_CheckExact(module) || !recorder.reads.read_dict(PyModule_GetDict(module), function, &found))
     return nullptr;
   return found;
 }
@@ -49,8 +52,9 @@ Task<Val> attribute_or_none(Drive& drive, Val object, PyObject* of) {
 
 // Whether it is the method of `object`, of this one.
 bool is_own_method(Recorder& recorder, Val method, Val self, PyObject* of) {
-  return recorder.is_virtual(method, VirtualKind::kBuiltinMethod) && recorder.virtual_field(method, 1) == self &&
-         recorder.virtual_field(method, 0).object() == cpython::lookup_type(&PyBaseObject_Type, of);
+  return recorder.heap.is_virtual(method, VirtualKind::kBuiltinMethod) &&
+         recorder.heap.virtual_field(method, 1) == self &&
+         recorder.heap.virtual_field(method, 0).object() == cpython::lookup_type(&PyBaseObject_Type, of);
 }
 
 // object.__reduce_ex__(self, protocol), of protocols that make the object by its class alone.
@@ -59,13 +63,13 @@ Task<Val> object_reduce(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
   const Val self = args.values[0];
   PyObject* protocol = args.values[1].object();
-  PyTypeObject* type = recorder.type_of(self);
+  PyTypeObject* type = recorder.heap.type_of(self);
   int overflow = 0;
   if (type == nullptr || self.is_reg() || protocol == nullptr || !PyLong_CheckExact(protocol) ||
       PyLong_AsLongAndOverflow(protocol, &overflow) < 2 || overflow != 0 || !is_reduced_by_object(recorder, self, type))
     co_await drive.unknown();
   PyObject *newobj = maker(recorder), *dict = nullptr;
-  if (newobj == nullptr || (self.is_const() && (!recorder.guard_instance(self.object(), &dict) || dict == nullptr)))
+  if (newobj == nullptr || (self.is_const() && (!guard_instance(recorder, self.object(), &dict) || dict == nullptr)))
     co_await drive.unknown();
   if (type->tp_getattro != PyObject_GenericGetAttr) {
     co_await attribute_or_none(drive, self, reduce);
@@ -74,8 +78,8 @@ Task<Val> object_reduce(Drive& drive, Arguments args) {
   }
   Objects keys;
   Vals values;
-  const Val own = dict != nullptr ? Val::constant(dict) : recorder.dict_of(self);
-  if (own.is_null() || !recorder.dict_content(own, &keys, &values)) co_await drive.unknown();
+  const Val own = dict != nullptr ? Val::constant(dict) : dict_of(recorder, self);
+  if (own.is_null() || !dict_content(recorder, own, &keys, &values)) co_await drive.unknown();
   const Val none = Val::constant(Py_None), cls = Val::constant(reinterpret_cast<PyObject*>(type));
   const Val parts[] = {Val::constant(newobj), recorder.new_tuple(&PyTuple_Type, &cls, 1), keys.empty() ? none : own,
                        none, none};

@@ -3,35 +3,41 @@
 #include "record/mirror/abstract.h"
 #include "record/mirror/builtins.h"
 #include "record/mirror/filling.h"
+#include "record/state/contents.h"
+#include "record/state/instances.h"
+#include "record/state/values.h"
+#include "record/state/varying.h"
+#include "record/state/writes.h"
 
 namespace pijit {
 
 int mapping_find(Recorder& recorder, Val dict, Val key, Val* value) {
-  PyObject* object = recorder.key_in(dict, key);
+  PyObject* object = key_in(recorder, dict, key);
   if (object == nullptr) {  // no container has the address of a scalar
-    const Val scalar = recorder.is_virtual(key, VirtualKind::kAddress) ? recorder.virtual_field(key, 0) : Val();
-    const bool known = !scalar.is_null() && !scalar.is_virtual() && recorder.is_virtual(dict, VirtualKind::kDict);
-    return known && recorder.are_other_addresses(dict, scalar) ? 0 : -1;
+    const Val scalar =
+        recorder.heap.is_virtual(key, VirtualKind::kAddress) ? recorder.heap.virtual_field(key, 0) : Val();
+    const bool known = !scalar.is_null() && !scalar.is_virtual() && recorder.heap.is_virtual(dict, VirtualKind::kDict);
+    return known && are_other_addresses(recorder, dict, scalar) ? 0 : -1;
   }
-  if (dict.is_virtual() && recorder.has_changed(dict)) return -1;
-  if (dict.is_virtual()) return recorder.dict_find(dict, object, value) ? 1 : 0;
-  return recorder.find_item(dict.object(), object, value);
+  if (dict.is_virtual() && has_changed(recorder, dict)) return -1;
+  if (dict.is_virtual()) return dict_find(recorder, dict, object, value) ? 1 : 0;
+  return find_item(recorder, dict.object(), object, value);
 }
 
 namespace {
 
 // A dict whose items the recording may write: fresh, an argument, or an exact one that existed before.
 bool may_write(Recorder& recorder, Val dict) {
-  if (dict.is_virtual()) return holds_dict(recorder.model(dict));
-  PyTypeObject* type = recorder.type_of(dict);
+  if (dict.is_virtual()) return holds_dict(recorder.heap.model(dict));
+  PyTypeObject* type = recorder.heap.type_of(dict);
   return dict.is_const() && (type == &PyDict_Type || type == &PyODict_Type || type == default_dict_type());
 }
 
 // dict[key] = value; Null: del dict[key], of a key that is there.
 bool write_item(Recorder& recorder, Val dict, PyObject* key, Val value) {
-  if (dict.is_const()) return recorder.write_dict(dict.object(), key, value);
-  if (value.is_null()) return recorder.dict_delete(dict, key) && recorder.live();
-  recorder.dict_set(dict, key, value);
+  if (dict.is_const()) return write_dict(recorder, dict.object(), key, value);
+  if (value.is_null()) return dict_delete(recorder, dict, key) && recorder.live();
+  dict_set(recorder, dict, key, value);
   return recorder.live();
 }
 
@@ -43,7 +49,7 @@ Task<Val> dict_pop(Drive& drive, Arguments args) {
   if (found < 0) co_await drive.unknown();
   if (found == 0 && args.values.size() == 2) co_await drive.raise();
   if (found == 0) co_return args.values[2];
-  if (!write_item(recorder, args.values[0], recorder.key_in(args.values[0], args.values[1]), Val()))
+  if (!write_item(recorder, args.values[0], key_in(recorder, args.values[0], args.values[1]), Val()))
     co_await drive.unknown();
   co_return value;
 }
@@ -56,7 +62,7 @@ Task<Val> dict_setdefault(Drive& drive, Arguments args) {
   if (found < 0) co_await drive.unknown();
   if (found > 0) co_return value;
   value = args.values.size() == 3 ? args.values[2] : none_value();
-  if (!write_item(recorder, args.values[0], recorder.key_in(args.values[0], args.values[1]), value))
+  if (!write_item(recorder, args.values[0], key_in(recorder, args.values[0], args.values[1]), value))
     co_await drive.unknown();
   co_return value;
 }
@@ -65,40 +71,40 @@ Task<Val> dict_popitem(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
   PyObject* key = nullptr;
   Val value;
-  if (!may_write(recorder, args.values[0]) || recorder.type_of(args.values[0]) != &PyDict_Type)
+  if (!may_write(recorder, args.values[0]) || recorder.heap.type_of(args.values[0]) != &PyDict_Type)
     co_await drive.unknown();
-  const int found = recorder.entry_at(args.values[0], 0, true, &key, &value);
+  const int found = entry_at(recorder, args.values[0], 0, true, &key, &value);
   if (found < 0) co_await drive.unknown();
   if (found == 0) co_await drive.raise();
-  Val pair[2] = {recorder.keep_key(key), value};
+  Val pair[2] = {keep_key(recorder, key), value};
   if (!write_item(recorder, args.values[0], key, Val())) co_await drive.unknown();
   co_return recorder.new_tuple(&PyTuple_Type, pair, 2);
 }
 
 // Several items at once: of a real dict by one node.
 bool write_items(Recorder& recorder, Val dict, const Objects& keys, const Vals& values) {
-  const bool real = dict.is_const() || recorder.is_real(dict);
+  const bool real = dict.is_const() || is_real(recorder, dict);
   if (keys.empty()) return true;
   if (keys.size() == 1 || !real) {
     for (size_t i = 0; i < keys.size(); ++i)
       if (!write_item(recorder, dict, keys[i], values[i])) return false;
     return true;
   }
-  Val more = recorder.new_dict();
-  for (size_t i = 0; i < keys.size(); ++i) recorder.dict_set(more, keys[i], values[i]);
-  if (dict.is_const() && !recorder.reads().touch_dict(dict.object())) return false;
+  Val more = new_dict(recorder);
+  for (size_t i = 0; i < keys.size(); ++i) dict_set(recorder, more, keys[i], values[i]);
+  if (dict.is_const() && !recorder.reads.touch_dict(dict.object())) return false;
   for (PyObject* key : keys) {
     PyObject* old = nullptr;
     if (dict.is_const() && cpython::dict_lookup(dict.object(), key, &old) < 0) return false;
-    if (dict.is_const()) recorder.pin_item(dict.object(), key);
+    if (dict.is_const()) pin_item(recorder, dict.object(), key);
   }
   const Vals args(1, more);
-  if (!recorder.call_method(dict, "update", args)) return false;
+  if (!call_method(recorder, dict, "update", args)) return false;
   for (size_t i = 0; i < keys.size(); ++i) {
     if (dict.is_const()) {
-      recorder.overlay_set(dict.object(), keys[i], values[i]);
+      overlay_set(recorder, dict.object(), keys[i], values[i]);
     } else {
-      recorder.dict_put(dict, keys[i], values[i]);
+      dict_put(recorder, dict, keys[i], values[i]);
     }
   }
   return true;
@@ -109,24 +115,24 @@ Task<Val> dict_clear(Drive& drive, Arguments args) {
   Objects keys;
   Vals values;
   const Val dict = args.values[0];
-  if (!may_write(recorder, args.values[0]) || !recorder.dict_content(dict, &keys, &values)) co_await drive.unknown();
+  if (!may_write(recorder, args.values[0]) || !dict_content(recorder, dict, &keys, &values)) co_await drive.unknown();
   const Vals nothing;
   if (dict.is_const()) {
-    if (!recorder.reads().touch_dict(dict.object()) || !recorder.call_method(dict, "clear", nothing))
+    if (!recorder.reads.touch_dict(dict.object()) || !call_method(recorder, dict, "clear", nothing))
       co_await drive.unknown();
     for (size_t i = 0; i < keys.size(); ++i) {
-      recorder.pin(values[i]);
-      recorder.overlay_set(dict.object(), keys[i], Val());
+      pin(recorder, values[i]);
+      overlay_set(recorder, dict.object(), keys[i], Val());
     }
     co_return none_value();
   }
-  if (recorder.is_real(dict)) {
-    if (!recorder.call_method(dict, "clear", nothing)) co_await drive.unknown();
-    for (PyObject* key : keys) recorder.dict_put(dict, key, Val());
+  if (is_real(recorder, dict)) {
+    if (!call_method(recorder, dict, "clear", nothing)) co_await drive.unknown();
+    for (PyObject* key : keys) dict_put(recorder, dict, key, Val());
     co_return none_value();
   }
   for (PyObject* key : keys)
-    if (!recorder.dict_delete(dict, key)) co_await drive.unknown();
+    if (!dict_delete(recorder, dict, key)) co_await drive.unknown();
   co_return none_value();
 }
 
@@ -134,11 +140,11 @@ Task<Val> dict_copy(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
   Objects keys;
   Vals values;
-  PyTypeObject* type = recorder.type_of(args.values[0]);
-  if ((type != &PyDict_Type && type != &PyODict_Type) || !recorder.dict_content(args.values[0], &keys, &values))
+  PyTypeObject* type = recorder.heap.type_of(args.values[0]);
+  if ((type != &PyDict_Type && type != &PyODict_Type) || !dict_content(recorder, args.values[0], &keys, &values))
     co_await drive.unknown();
-  Val copy = recorder.new_virtual(VirtualKind::kDict, type);
-  for (size_t i = 0; i < keys.size(); ++i) recorder.dict_set(copy, keys[i], values[i]);
+  Val copy = new_virtual(recorder, VirtualKind::kDict, type);
+  for (size_t i = 0; i < keys.size(); ++i) dict_set(recorder, copy, keys[i], values[i]);
   co_return copy;
 }
 
@@ -146,12 +152,12 @@ Task<Val> dict_fromkeys(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
   if (args.values[0].object() != reinterpret_cast<PyObject*>(&PyDict_Type)) co_await drive.unknown();
   const Val value = args.values.size() == 3 ? args.values[2] : none_value();
-  Val dict = recorder.new_dict();
+  Val dict = new_dict(recorder);
   const Vals items = co_await collect(drive, args.values[1]);
   for (Val item : items) {
-    PyObject* key = recorder.key_of(item);
+    PyObject* key = key_of(recorder, item);
     if (key == nullptr) co_await drive.unknown();
-    recorder.dict_set(dict, key, value);
+    dict_set(recorder, dict, key, value);
   }
   co_return dict;
 }
@@ -159,7 +165,7 @@ Task<Val> dict_fromkeys(Drive& drive, Arguments args) {
 // OrderedDict.move_to_end(key, last=True), of a fresh one.
 Task<Val> dict_move_to_end(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
-  if (!recorder.is_virtual(args.values[0], VirtualKind::kDict) || recorder.is_real(args.values[0]))
+  if (!recorder.heap.is_virtual(args.values[0], VirtualKind::kDict) || is_real(recorder, args.values[0]))
     co_await drive.unknown();
   bool last = true;
   Val value;
@@ -167,20 +173,20 @@ Task<Val> dict_move_to_end(Drive& drive, Arguments args) {
   const int found = mapping_find(recorder, args.values[0], args.values[1], &value);
   if (found < 0) co_await drive.unknown();
   if (found == 0) co_await drive.raise();
-  const Model& content = recorder.model(args.values[0]);
+  const Model& content = recorder.heap.model(args.values[0]);
   const Objects keys = content.keys;
   const Vals values = content.items;
-  const ptrdiff_t at = content.keys.find(recorder.key_in(args.values[0], args.values[1]));
+  const ptrdiff_t at = content.keys.find(key_in(recorder, args.values[0], args.values[1]));
   PyObject* const key = keys[static_cast<size_t>(at)];  // not the one that is only equal to it
   if (last) {
-    recorder.dict_delete(args.values[0], key);
-    recorder.dict_set(args.values[0], key, value);
+    dict_delete(recorder, args.values[0], key);
+    dict_set(recorder, args.values[0], key, value);
     co_return none_value();
   }
-  for (PyObject* other : keys) recorder.dict_delete(args.values[0], other);
-  recorder.dict_set(args.values[0], key, value);
+  for (PyObject* other : keys) dict_delete(recorder, args.values[0], other);
+  dict_set(recorder, args.values[0], key, value);
   for (size_t i = 0; i < keys.size(); ++i)
-    if (keys[i] != key) recorder.dict_set(args.values[0], keys[i], values[i]);
+    if (keys[i] != key) dict_set(recorder, args.values[0], keys[i], values[i]);
   co_return none_value();
 }
 
@@ -189,7 +195,7 @@ Task<Val> dict_move_to_end(Drive& drive, Arguments args) {
 Task<Val> dict_setitem(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
   if (!may_write(recorder, args.values[0])) co_await drive.unknown();
-  PyObject* key = recorder.key_in(args.values[0], args.values[1]);
+  PyObject* key = key_in(recorder, args.values[0], args.values[1]);
   if (key == nullptr || !write_item(recorder, args.values[0], key, args.values[2])) co_await drive.unknown();
   co_return none_value();
 }
@@ -201,7 +207,7 @@ Task<Val> dict_delitem(Drive& drive, Arguments args) {
   const int found = mapping_find(recorder, args.values[0], args.values[1], &value);
   if (found < 0) co_await drive.unknown();
   if (found == 0) co_await drive.raise();
-  if (!write_item(recorder, args.values[0], recorder.key_in(args.values[0], args.values[1]), Val()))
+  if (!write_item(recorder, args.values[0], key_in(recorder, args.values[0], args.values[1]), Val()))
     co_await drive.unknown();
   co_return none_value();
 }
@@ -209,7 +215,7 @@ Task<Val> dict_delitem(Drive& drive, Arguments args) {
 // The two values of a pair: OrderedDict draws no more than three of an iterator.
 static Task<Vals> pair_of(Drive& drive, Val dict, Val pair) {
   Recorder& recorder = drive.recorder();
-  const PyTypeObject* type = recorder.type_of(dict);
+  const PyTypeObject* type = recorder.heap.type_of(dict);
   const bool ordered = type != nullptr && PyType_IsSubtype(const_cast<PyTypeObject*>(type), &PyODict_Type) != 0;
   if (ordered && is_drawn(recorder, pair)) co_await drive.unknown();
   const Vals fields = co_await collect(drive, pair);
@@ -227,7 +233,7 @@ static Task<bool> update_with_pairs(Drive& drive, Arguments args) {
     const Val pair = co_await iter_next(drive, iterator);
     if (pair.is_null()) break;
     const Vals fields = co_await pair_of(drive, dict, pair);
-    PyObject* key = recorder.key_of(fields[0]);
+    PyObject* key = key_of(recorder, fields[0]);
     if (key == nullptr || !filling.put(key, fields[1])) co_await drive.unknown();
   }
   for (size_t i = 0; i < args.names.size(); ++i)
@@ -244,8 +250,9 @@ Task<Val> dict_update(Drive& drive, Arguments args) {
   Vals values;
   if (args.positional() == 2) {
     const Val other = args.values[1];
-    const bool view = recorder.is_virtual(other, VirtualKind::kView) && recorder.type_of(other) != &PyDictProxy_Type;
-    if (!view && recorder.merge_content(other, &keys, &values)) {
+    const bool view =
+        recorder.heap.is_virtual(other, VirtualKind::kView) && recorder.heap.type_of(other) != &PyDictProxy_Type;
+    if (!view && merge_content(recorder, other, &keys, &values)) {
       // A mapping whose items are known.
     } else if (!recorder.live() || is_dict_like(recorder, other) || may_be_mapping(recorder, other)) {
       co_await drive.unknown();
@@ -263,7 +270,7 @@ Task<Val> dict_update(Drive& drive, Arguments args) {
 // A method of dict that writes, called on a dict that keeps an order of its own, puts the two out of step.
 template <Driven kMethod>
 static Task<Val> of_plain_dict(Drive& drive, Arguments args) {
-  PyTypeObject* type = drive.recorder().type_of(args.values[0]);
+  PyTypeObject* type = drive.recorder().heap.type_of(args.values[0]);
   if (type != nullptr && PyType_IsSubtype(type, &PyODict_Type) != 0) co_await drive.unknown();
   Val result = co_await kMethod(drive, args);
   co_return result;

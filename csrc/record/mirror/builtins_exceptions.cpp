@@ -1,8 +1,12 @@
 // Known callables of exceptions: the classes of C, their methods, and what sys tells of the one that is handled.
 #include <algorithm>
 
+#include "record/calls.h"
 #include "record/mirror/builtins.h"
+#include "record/state/contents.h"
 #include "record/state/exceptions.h"
+#include "record/state/pending.h"
+#include "record/state/values.h"
 
 namespace pijit {
 
@@ -12,52 +16,52 @@ namespace {
 
 // The exceptions that a group is made of. Of another sequence, newer patch releases keep the repr that it had then.
 bool parts_given(Recorder& recorder, Val given, Vals* parts) {
-  PyTypeObject* type = recorder.type_of(given);
+  PyTypeObject* type = recorder.heap.type_of(given);
   const bool plain = type != nullptr && PyType_HasFeature(type, Py_TPFLAGS_LIST_SUBCLASS | Py_TPFLAGS_TUPLE_SUBCLASS);
-  return plain && recorder.try_items(given, parts);
+  return plain && try_items(recorder, given, parts);
 }
 
 }  // namespace
 
 // type(*args) of an exception class whose constructors are C's; or its tp_new alone. A group takes what is in the list
 // then.
-Val Recorder::make_exception(PyTypeObject* type, const Vals& args) {
-  const Val items = new_tuple(&PyTuple_Type, args.data(), args.size());
+Val make_exception(Recorder& recorder, PyTypeObject* type, const Vals& args) {
+  const Val items = recorder.new_tuple(&PyTuple_Type, args.data(), args.size());
   Vals parts;
-  if (makes_group(type) && args.size() == 2 && parts_given(*this, args[1], &parts)) {
-    return new_group(*this, type, items, parts);
+  if (makes_group(type) && args.size() == 2 && parts_given(recorder, args[1], &parts)) {
+    return new_group(recorder, type, items, parts);
   }
-  const Val exception = new_virtual(VirtualKind::kException, type);
-  set_field(exception, kArgs, items);
+  const Val exception = new_virtual(recorder, VirtualKind::kException, type);
+  set_field(recorder, exception, kArgs, items);
   if (!is_plain_exception(type) && !makes_itself(type, args.size()))
-    trace_->virtuals[exception.index()].buildable = false;
+    recorder.trace().virtuals[exception.index()].buildable = false;
   return exception;
 }
 
-void Recorder::init_exception(Val exception, const Vals& args) {
-  const Val items = new_tuple(&PyTuple_Type, args.data(), args.size());
-  set_field(exception, kInitArgs, items);
-  model(exception).items[kArgs] = items;
-  mention(exception, items, kArgs);
+void init_exception(Recorder& recorder, Val exception, const Vals& args) {
+  const Val items = recorder.new_tuple(&PyTuple_Type, args.data(), args.size());
+  set_field(recorder, exception, kInitArgs, items);
+  recorder.heap.model(exception).items[kArgs] = items;
+  recorder.heap.mention(exception, items, kArgs);
 }
 
-Invoke Recorder::invoke_builtin_exception(ShadowFrame& frame, PyTypeObject* type, Arguments& args, int pops) {
-  PyObject* init = lookup_type(type, names().init);
+Invoke invoke_builtin_exception(Recorder& recorder, ShadowFrame& frame, PyTypeObject* type, Arguments& args, int pops) {
+  PyObject* init = recorder.reads.lookup_type(type, names().init);
   if (init == nullptr) return Invoke::kUnknown;
   if (Py_TYPE(init) == &PyFunction_Type) {
     if (!is_plain_exception(type)) return Invoke::kUnknown;
     const Vals positional(args.values.begin(), args.values.begin() + static_cast<ptrdiff_t>(args.positional()));
-    return after_new(frame, make_exception(type, positional), args, pops);
+    return after_new(recorder, frame, make_exception(recorder, type, positional), args, pops);
   }
   Vals parts;
   if (!args.names.empty() || decides_by_arguments(type, args.values.size())) return Invoke::kUnknown;
   if (makes_group(type) && args.values.size() == 2) {  // what it holds decides its class
-    const auto is_unknown = [this](Val part) { return type_of(part) == nullptr; };
-    if (!parts_given(*this, args.values[1], &parts) || std::any_of(parts.begin(), parts.end(), is_unknown))
-      return live_ ? Invoke::kUnknown : Invoke::kStopped;
+    const auto is_unknown = [&recorder](Val part) { return recorder.heap.type_of(part) == nullptr; };
+    if (!parts_given(recorder, args.values[1], &parts) || std::any_of(parts.begin(), parts.end(), is_unknown))
+      return recorder.live() ? Invoke::kUnknown : Invoke::kStopped;
   }
-  const Val exception = make_exception(type, args.values);
-  if (cpython::builtin_init(type) != base_exception()->tp_init) init_exception(exception, args.values);
+  const Val exception = make_exception(recorder, type, args.values);
+  if (cpython::builtin_init(type) != base_exception()->tp_init) init_exception(recorder, exception, args.values);
   known(frame, pops, exception);
   return Invoke::kStarted;
 }
@@ -67,38 +71,38 @@ namespace {
 // BaseException.__init__(self, *args), by whichever class it is found.
 Invoke exception_init(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
   const Val self = args.values[0];
-  if (!recorder.is_virtual(self, VirtualKind::kException) || recorder.is_foreign(self)) return Invoke::kUnknown;
-  recorder.init_exception(self, {args.values.begin() + 1, args.values.end()});
+  if (!recorder.heap.is_virtual(self, VirtualKind::kException) || is_foreign(recorder, self)) return Invoke::kUnknown;
+  init_exception(recorder, self, {args.values.begin() + 1, args.values.end()});
   return give(recorder, frame, pops, Val::constant(Py_None));
 }
 
 Invoke exception_add_note(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
   static PyObject* const notes = PyUnicode_InternFromString("__notes__");
-  if (!recorder.is_virtual(args.values[0], VirtualKind::kException) || recorder.is_foreign(args.values[0]) ||
-      recorder.type_of(args.values[1]) != &PyUnicode_Type)
+  if (!recorder.heap.is_virtual(args.values[0], VirtualKind::kException) || is_foreign(recorder, args.values[0]) ||
+      recorder.heap.type_of(args.values[1]) != &PyUnicode_Type)
     return Invoke::kUnknown;
   const Val self = args.values[0], note = args.values[1];
-  if (recorder.lookup_type(recorder.type_of(self), notes) != nullptr) return Invoke::kUnknown;
+  if (recorder.reads.lookup_type(recorder.heap.type_of(self), notes) != nullptr) return Invoke::kUnknown;
   Val list;
-  if (!recorder.attr_find(self, notes, &list)) {
-    recorder.attr_set(self, notes, recorder.new_list(&note, 1));
+  if (!attr_find(recorder, self, notes, &list)) {
+    attr_set(recorder, self, notes, recorder.new_list(&note, 1));
     return give(recorder, frame, pops, Val::constant(Py_None));
   }
-  if (!recorder.is_virtual(list, VirtualKind::kList) || recorder.is_built(list)) return Invoke::kUnknown;
-  recorder.model(list).items.push_back(note);
-  recorder.log(list, LogOp::kItem, Val(), note, static_cast<uint32_t>(recorder.model(list).items.size() - 1));
+  if (!recorder.heap.is_virtual(list, VirtualKind::kList) || recorder.heap.is_built(list)) return Invoke::kUnknown;
+  recorder.heap.model(list).items.push_back(note);
+  log(recorder, list, LogOp::kItem, Val(), note, static_cast<uint32_t>(recorder.heap.model(list).items.size() - 1));
   return give(recorder, frame, pops, Val::constant(Py_None));
 }
 
 Invoke sys_exc_info(Recorder& recorder, ShadowFrame& frame, Arguments&, int pops) {
   Vals items;
-  if (!recorder.exc_info(&items)) return recorder.live() ? Invoke::kUnknown : Invoke::kStopped;
+  if (!exc_info(recorder, &items)) return recorder.live() ? Invoke::kUnknown : Invoke::kStopped;
   return give(recorder, frame, pops, recorder.new_tuple(&PyTuple_Type, items.data(), items.size()));
 }
 
 Invoke sys_exception(Recorder& recorder, ShadowFrame& frame, Arguments&, int pops) {
   Vals items;
-  if (!recorder.exc_info(&items)) return recorder.live() ? Invoke::kUnknown : Invoke::kStopped;
+  if (!exc_info(recorder, &items)) return recorder.live() ? Invoke::kUnknown : Invoke::kStopped;
   return give(recorder, frame, pops, items[1]);
 }
 

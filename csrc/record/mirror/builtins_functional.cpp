@@ -1,8 +1,11 @@
 // Known C callables of functools, operator and threading: reduce, itemgetter and its kind, locks.
 #include "cpython/keys.h"
 #include "cpython/operators.h"
+#include "record/calls.h"
 #include "record/mirror/abstract.h"
 #include "record/mirror/builtins.h"
+#include "record/state/values.h"
+#include "record/state/writes.h"
 
 namespace pijit {
 namespace {
@@ -38,9 +41,9 @@ template <int kWhich>
 Task<Val> make_getter(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
   PyTypeObject* type = kWhich == 0 ? getters().item : kWhich == 1 ? getters().attribute : getters().method;
-  Val getter = recorder.new_virtual(VirtualKind::kLazy, type);
-  for (size_t i = 0; i < args.values.size(); ++i) recorder.set_field(getter, static_cast<uint32_t>(i), args.values[i]);
-  recorder.model(getter).names = args.names;
+  Val getter = new_virtual(recorder, VirtualKind::kLazy, type);
+  for (size_t i = 0; i < args.values.size(); ++i) set_field(recorder, getter, static_cast<uint32_t>(i), args.values[i]);
+  recorder.heap.model(getter).names = args.names;
   if (!args.names.empty()) recorder.trace().virtuals[getter.index()].buildable = false;
   co_return getter;
 }
@@ -50,7 +53,7 @@ Task<Val> get_attribute(Drive& drive, Val object, Val name) {
   if (name.object() == nullptr || !PyUnicode_CheckExact(name.object())) co_await drive.unknown();
   Val result;
   bool missing = false;
-  const Invoke outcome = recorder.get_attribute(drive.frame(), object, name.object(), 0, &result, &missing);
+  const Invoke outcome = get_attribute(recorder, drive.frame(), object, name.object(), 0, &result, &missing);
   if (missing) co_await drive.raise();
   if (outcome == Invoke::kStarted && !drive.frame().pending.active) co_return result;
   Inner inner = co_await drive.wait(outcome);
@@ -70,7 +73,7 @@ Task<Val> get_path(Drive& drive, Val object, Val path) {
     PyUnicode_InternInPlace(&interned);
     Ref name = Ref::steal(interned);
     drive.frame().pending = Pending();
-    object = co_await get_attribute(drive, object, recorder.owned(name.get()));
+    object = co_await get_attribute(drive, object, recorder.reads.owned(name.get()));
   }
   co_return object;
 }
@@ -80,13 +83,13 @@ Task<Val> call_getter(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
   const Val getter = args.values[0];
   if (args.values.size() != 2 || !args.names.empty()) co_await drive.unknown();
-  PyTypeObject* type = recorder.type_of(getter);
-  const Vals fields = recorder.model(getter).items;
+  PyTypeObject* type = recorder.heap.type_of(getter);
+  const Vals fields = recorder.heap.model(getter).items;
   if (type == getters().method) {
     Val method = co_await get_attribute(drive, args.values[1], fields[0]);
     Arguments inner;
     inner.values.assign(fields.begin() + 1, fields.end());
-    inner.names = recorder.model(getter).names;
+    inner.names = recorder.heap.model(getter).names;
     Val result = co_await call(drive, method, inner);
     co_return result;
   }
@@ -119,7 +122,7 @@ Task<Val> relate(Drive& drive, Arguments args) {
 // A lock is taken and given back at replay as it was while recording.
 Task<Val> lock_method(Drive& drive, PyTypeObject* type, PyObject* name, Arguments args) {
   Recorder& recorder = drive.recorder();
-  if (!args.values[0].is_const() || !recorder.call_known(cpython::lookup_type(type, name), args.values))
+  if (!args.values[0].is_const() || !call_known(recorder, cpython::lookup_type(type, name), args.values))
     co_await drive.unknown();
   co_return Val::constant(name == names().enter ? Py_True : Py_None);
 }
@@ -140,7 +143,7 @@ bool is_lock(PyTypeObject* type) noexcept {
 
 // An itemgetter, attrgetter or methodcaller that was made while recording, or before.
 Invoke invoke_getter(Recorder& recorder, ShadowFrame& frame, Val getter, Arguments& args, int pops) {
-  PyTypeObject* type = recorder.type_of(getter);
+  PyTypeObject* type = recorder.heap.type_of(getter);
   if (type != getters().item && type != getters().attribute && type != getters().method) return Invoke::kUnknown;
   if (getter.is_const()) {
     if (type == getters().method) return Invoke::kUnknown;
@@ -148,10 +151,10 @@ Invoke invoke_getter(Recorder& recorder, ShadowFrame& frame, Val getter, Argumen
     if (!parts) return PyErr_Clear(), Invoke::kUnknown;
     PyObject* given = PyTuple_GET_ITEM(parts.get(), 1);
     if (!is_plain_const(given)) return Invoke::kUnknown;
-    recorder.owned(getter.object());  // no other one can come to its address, and nobody notices that it lives
-    Val made = recorder.new_virtual(VirtualKind::kLazy, type);
+    recorder.reads.owned(getter.object());  // no other one can come to its address, and nobody notices that it lives
+    Val made = new_virtual(recorder, VirtualKind::kLazy, type);
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(given); ++i)
-      recorder.set_field(made, static_cast<uint32_t>(i), recorder.constant(PyTuple_GET_ITEM(given, i)));
+      set_field(recorder, made, static_cast<uint32_t>(i), constant(recorder, PyTuple_GET_ITEM(given, i)));
     getter = made;
   }
   Arguments all = args;

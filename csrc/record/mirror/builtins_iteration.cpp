@@ -7,13 +7,15 @@
 #include "cpython/operators.h"
 #include "record/mirror/abstract.h"
 #include "record/mirror/builtins.h"
+#include "record/state/contents.h"
+#include "record/state/values.h"
 
 namespace pijit {
 namespace {
 
 Task<Val> make_tuple(Drive& drive, Arguments args) {
   if (args.values.empty()) co_return drive.recorder().new_tuple(&PyTuple_Type, nullptr, 0);
-  if (drive.recorder().type_of(args.values[0]) == &PyTuple_Type) co_return args.values[0];
+  if (drive.recorder().heap.type_of(args.values[0]) == &PyTuple_Type) co_return args.values[0];
   const Vals items = co_await collect_all(drive, args.values[0]);
   co_return drive.recorder().new_tuple(&PyTuple_Type, items.data(), items.size());
 }
@@ -27,7 +29,7 @@ Task<Val> make_list(Drive& drive, Arguments args) {
 template <PyTypeObject* kType>
 Task<Val> make_set(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
-  if (kType == &PyFrozenSet_Type && !args.values.empty() && recorder.type_of(args.values[0]) == kType)
+  if (kType == &PyFrozenSet_Type && !args.values.empty() && recorder.heap.type_of(args.values[0]) == kType)
     co_return args.values[0];
   KeyList keys;
   if (args.values.empty()) co_return new_set(recorder, kType, keys);
@@ -35,7 +37,7 @@ Task<Val> make_set(Drive& drive, Arguments args) {
   if (!set_keys(recorder, args.values[0], &keys)) {
     const Vals items = co_await collect(drive, args.values[0]);
     for (Val item : items) {
-      PyObject* key = recorder.key_of(item);
+      PyObject* key = key_of(recorder, item);
       if (key == nullptr) co_await drive.unknown();
       if (!keys.holds(key)) keys.push_back(key);
     }
@@ -50,19 +52,19 @@ Task<Val> make_set(Drive& drive, Arguments args) {
 template <PyTypeObject* kType>
 Task<Val> make_dict_of_pairs(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
-  Val dict = recorder.new_virtual(VirtualKind::kDict, kType);
+  Val dict = new_virtual(recorder, VirtualKind::kDict, kType);
   Val iterator = co_await get_iter(drive, args.values[0]);
   for (;;) {
     Val pair = co_await iter_next(drive, iterator);
     if (pair.is_null()) break;
     const Vals fields = co_await collect(drive, pair);
     if (fields.size() != 2) co_await drive.raise();
-    PyObject* key = recorder.key_of(fields[0]);
+    PyObject* key = key_of(recorder, fields[0]);
     if (key == nullptr) co_await drive.unknown();
-    recorder.dict_set(dict, key, fields[1]);
+    dict_set(recorder, dict, key, fields[1]);
   }
   for (size_t i = 0; i < args.names.size(); ++i)
-    recorder.dict_set(dict, args.names[i], args.values[args.positional() + i]);
+    dict_set(recorder, dict, args.names[i], args.values[args.positional() + i]);
   co_return dict;
 }
 
@@ -82,9 +84,9 @@ Task<Val> builtin_iter(Drive& drive, Arguments args) {
     Val iterator = co_await get_iter(drive, args.values[0]);
     co_return iterator;
   }
-  Val iterator = drive.recorder().new_virtual(VirtualKind::kLazy, &PyCallIter_Type);
-  drive.recorder().set_field(iterator, 0, args.values[0]);
-  drive.recorder().set_field(iterator, 1, args.values[1]);
+  Val iterator = new_virtual(drive.recorder(), VirtualKind::kLazy, &PyCallIter_Type);
+  set_field(drive.recorder(), iterator, 0, args.values[0]);
+  set_field(drive.recorder(), iterator, 1, args.values[1]);
   co_return iterator;
 }
 
@@ -93,21 +95,21 @@ Task<Val> builtin_iter(Drive& drive, Arguments args) {
 // iter(callable, sentinel): exhausted once the sentinel came.
 Task<Val> next_of_callable(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
-  const Val iterator = args.values[0], sentinel = recorder.virtual_field(iterator, 1);
+  const Val iterator = args.values[0], sentinel = recorder.heap.virtual_field(iterator, 1);
   if (sentinel.is_null()) co_return Val();
   Arguments none;
-  Val item = co_await call(drive, recorder.virtual_field(iterator, 0), none);
+  Val item = co_await call(drive, recorder.heap.virtual_field(iterator, 0), none);
   const bool last = co_await equals(drive, item, sentinel);
   if (!last) co_return item;
-  recorder.set_field(iterator, 1, Val());
-  recorder.note_begun(iterator);
+  set_field(recorder, iterator, 1, Val());
+  recorder.heap.note_begun(iterator);
   co_return Val();
 }
 
 namespace {
 
 Task<Val> builtin_next(Drive& drive, Arguments args) {
-  if (drive.recorder().type_of(args.values[0]) == &PyGen_Type && args.values[0].is_virtual()) {
+  if (drive.recorder().heap.type_of(args.values[0]) == &PyGen_Type && args.values[0].is_virtual()) {
     const Inner inner = co_await resume_generator(drive, args.values[0], Val());
     if (!inner.ended) co_return inner.value;
     if (args.values.size() == 1) co_await drive.raise(new_stop(drive.recorder(), inner.returned));
@@ -122,12 +124,12 @@ Task<Val> builtin_next(Drive& drive, Arguments args) {
 Task<Val> make_enumerate(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
   if (!args.names.empty() && !has_name(args.names[0], "start")) co_await drive.unknown();
-  Val start = args.values.size() == 2 ? recorder.force(args.values[1]) : number_value(recorder, 0);
+  Val start = args.values.size() == 2 ? force(recorder, args.values[1]) : number_value(recorder, 0);
   if (start.object() == nullptr || !PyLong_CheckExact(start.object())) co_await drive.unknown();
   Val inner = co_await get_iter(drive, args.values[0]);
-  Val result = recorder.new_virtual(VirtualKind::kEnumerate, &PyEnum_Type);
-  recorder.set_field(result, field::kEnumerate::kIterator, inner);
-  recorder.set_field(result, field::kEnumerate::kCount, start);
+  Val result = new_virtual(recorder, VirtualKind::kEnumerate, &PyEnum_Type);
+  set_field(recorder, result, field::kEnumerate::kIterator, inner);
+  set_field(recorder, result, field::kEnumerate::kCount, start);
   co_return result;
 }
 
@@ -143,9 +145,9 @@ Task<Val> make_zip(Drive& drive, Arguments args) {
     Val source = co_await get_iter(drive, args.values[i]);
     sources.push_back(source);
   }
-  Val zip = recorder.new_sequence(VirtualKind::kZip, &PyZip_Type, sources.data(), sources.size());
-  recorder.model(zip).strict = strict;
-  if (strict) recorder.log(zip, LogOp::kField, Val(), Val::constant(Py_True));
+  Val zip = new_sequence(recorder, VirtualKind::kZip, &PyZip_Type, sources.data(), sources.size());
+  recorder.heap.model(zip).strict = strict;
+  if (strict) log(recorder, zip, LogOp::kField, Val(), Val::constant(Py_True));
   co_return zip;
 }
 
@@ -154,7 +156,7 @@ Task<Val> make_reversed(Drive& drive, Arguments args) {
   static PyObject* const special = PyUnicode_InternFromString("__reversed__");
   PyTypeObject* type = guarded_type(recorder, args.values[0]);
   if (type == nullptr) co_await drive.unknown();
-  PyObject* method = recorder.lookup_type(type, special);
+  PyObject* method = recorder.reads.lookup_type(type, special);
   if (method != nullptr && Py_TYPE(method) == &PyFunction_Type) {
     Vals none;
     Val made = co_await call_special(drive, args.values[0], special, none);
@@ -167,21 +169,21 @@ Task<Val> make_reversed(Drive& drive, Arguments args) {
                      : range                 ? range_iterator_type(args.values[0].object(), true)
                                              : nullptr;
   Vals items;
-  if (of == nullptr || (recorder.count_items(args.values[0]) < 0 && !recorder.try_items(args.values[0], &items)))
+  if (of == nullptr || (count_items(recorder, args.values[0]) < 0 && !try_items(recorder, args.values[0], &items)))
     co_await drive.unknown();
-  Val iterator = recorder.new_virtual(VirtualKind::kIterator, of);
-  recorder.set_field(iterator, field::kIterator::kSource, args.values[0]);
-  recorder.set_field(iterator, field::kIterator::kReversed, Val::constant(Py_True));
+  Val iterator = new_virtual(recorder, VirtualKind::kIterator, of);
+  set_field(recorder, iterator, field::kIterator::kSource, args.values[0]);
+  set_field(recorder, iterator, field::kIterator::kReversed, Val::constant(Py_True));
   const Py_ssize_t size =
-      type == &PyList_Type ? recorder.count_items(args.values[0]) : recorder.iterated_size(args.values[0]);
-  if (size >= 0) recorder.set_field(iterator, field::kIterator::kSize, number_value(recorder, size));
+      type == &PyList_Type ? count_items(recorder, args.values[0]) : iterated_size(recorder, args.values[0]);
+  if (size >= 0) set_field(recorder, iterator, field::kIterator::kSize, number_value(recorder, size));
   co_return iterator;
 }
 
 Task<Val> builtin_sum(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
   Val total = args.values.size() == 2 ? args.values[1] : number_value(recorder, 0);
-  PyTypeObject* type = recorder.type_of(total);
+  PyTypeObject* type = recorder.heap.type_of(total);
   if (type == nullptr) co_await drive.unknown();
   if (type == &PyUnicode_Type || type == &PyBytes_Type || type == &PyByteArray_Type) co_await drive.raise();
   Val iterator = co_await get_iter(drive, args.values[0]);
@@ -303,14 +305,14 @@ Task<Val> make_lazy(Drive& drive, Arguments args) {
     Val source = co_await get_iter(drive, args.values[i]);
     fields.push_back(source);
   }
-  Val iterator = recorder.new_virtual(VirtualKind::kLazy, kType);
-  for (size_t i = 0; i < fields.size(); ++i) recorder.set_field(iterator, static_cast<uint32_t>(i), fields[i]);
+  Val iterator = new_virtual(recorder, VirtualKind::kLazy, kType);
+  for (size_t i = 0; i < fields.size(); ++i) set_field(recorder, iterator, static_cast<uint32_t>(i), fields[i]);
   co_return iterator;
 }
 
 Task<Val> next_of_map(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
-  const Vals fields = recorder.model(args.values[0]).items;
+  const Vals fields = recorder.heap.model(args.values[0]).items;
   Arguments inner;
   for (size_t i = 1; i < fields.size(); ++i) {
     Val item = co_await iter_next(drive, fields[i]);
@@ -323,7 +325,8 @@ Task<Val> next_of_map(Drive& drive, Arguments args) {
 
 Task<Val> next_of_filter(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
-  const Val function = recorder.virtual_field(args.values[0], 0), source = recorder.virtual_field(args.values[0], 1);
+  const Val function = recorder.heap.virtual_field(args.values[0], 0),
+            source = recorder.heap.virtual_field(args.values[0], 1);
   const bool plain = function.object() == Py_None || function.object() == reinterpret_cast<PyObject*>(&PyBool_Type);
   for (;;) {
     Val item = co_await iter_next(drive, source);

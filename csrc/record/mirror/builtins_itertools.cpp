@@ -5,23 +5,24 @@
 #include "cpython/operators.h"
 #include "record/mirror/abstract.h"
 #include "record/mirror/builtins.h"
+#include "record/state/values.h"
 
 namespace pijit {
 namespace {
 
 void no_rebuild(Recorder& recorder, Val iterator) {
-  recorder.note_begun(iterator);
+  recorder.heap.note_begun(iterator);
 }
 
 Val make(Recorder& recorder, PyTypeObject* type, const Vals& fields) {
-  Val iterator = recorder.new_virtual(VirtualKind::kLazy, type);
-  for (size_t i = 0; i < fields.size(); ++i) recorder.set_field(iterator, static_cast<uint32_t>(i), fields[i]);
+  Val iterator = new_virtual(recorder, VirtualKind::kLazy, type);
+  for (size_t i = 0; i < fields.size(); ++i) set_field(recorder, iterator, static_cast<uint32_t>(i), fields[i]);
   return iterator;
 }
 
 Val empty_iterator(Recorder& recorder) {
-  Val iterator = recorder.new_virtual(VirtualKind::kIterator, &PyTupleIter_Type);
-  recorder.set_field(iterator, 0, recorder.new_tuple(&PyTuple_Type, nullptr, 0));
+  Val iterator = new_virtual(recorder, VirtualKind::kIterator, &PyTupleIter_Type);
+  set_field(recorder, iterator, 0, recorder.new_tuple(&PyTuple_Type, nullptr, 0));
   return iterator;
 }
 
@@ -46,9 +47,9 @@ constexpr char kChain[] = "chain", kIslice[] = "islice", kRepeat[] = "repeat", k
 // What the constructor does not take as an argument, such as how far it is: logged, so that it can be taken back. For
 // iterators that are not rebuilt.
 void set_position(Recorder& recorder, Val iterator, uint32_t position) {
-  if (recorder.model(iterator).position == position) return;
-  recorder.model(iterator).position = position;
-  recorder.log(iterator, LogOp::kIndex, Val(), Val(), position);
+  if (recorder.heap.model(iterator).position == position) return;
+  recorder.heap.model(iterator).position = position;
+  log(recorder, iterator, LogOp::kIndex, Val(), Val(), position);
 }
 
 // --- chain: the iterables that are left; the first is an iterator once it is drawn from, and an empty tuple at its
@@ -67,16 +68,16 @@ Task<Val> next_of_chain(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
   const Val self = args.values[0];
   const Val over = recorder.new_tuple(&PyTuple_Type, nullptr, 0);
-  for (uint32_t at = 0; at < recorder.model(self).items.size(); ++at) {
-    Val source = recorder.virtual_field(self, at);
+  for (uint32_t at = 0; at < recorder.heap.model(self).items.size(); ++at) {
+    Val source = recorder.heap.virtual_field(self, at);
     if (source == over) continue;
     if (!is_iterator(recorder, source)) {
       source = co_await get_iter(drive, source);
-      recorder.set_field(self, at, source);
+      set_field(recorder, self, at, source);
     }
     Val item = co_await iter_next(drive, source);
     if (!item.is_null()) co_return item;
-    recorder.set_field(self, at, over);
+    set_field(recorder, self, at, over);
   }
   co_return Val();
 }
@@ -92,7 +93,7 @@ Task<Val> make_islice(Drive& drive, Arguments args) {
     if (args.values.size() > 3 && args.values[3].object() != Py_None) step = args.values[3];
   }
   for (Val* value : {&start, &stop, &step}) {
-    *value = recorder.force(*value);
+    *value = force(recorder, *value);
     PyObject* object = value->object();
     if (object == nullptr || !(PyLong_CheckExact(object) || (value == &stop && object == Py_None)))
       co_await drive.unknown();
@@ -109,9 +110,10 @@ Task<Val> make_islice(Drive& drive, Arguments args) {
 
 Task<Val> next_of_islice(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
-  const Val self = args.values[0], source = recorder.virtual_field(self, 0), last = recorder.virtual_field(self, 2);
-  const Py_ssize_t skip = PyLong_AsSsize_t(recorder.virtual_field(self, 1).object());
-  const Py_ssize_t step = PyLong_AsSsize_t(recorder.virtual_field(self, 3).object());
+  const Val self = args.values[0], source = recorder.heap.virtual_field(self, 0),
+            last = recorder.heap.virtual_field(self, 2);
+  const Py_ssize_t skip = PyLong_AsSsize_t(recorder.heap.virtual_field(self, 1).object());
+  const Py_ssize_t step = PyLong_AsSsize_t(recorder.heap.virtual_field(self, 3).object());
   const bool endless = last.object() == Py_None;
   const Py_ssize_t stop = endless ? 0 : PyLong_AsSsize_t(last.object());
   const Py_ssize_t wanted = endless || skip < stop ? skip : stop;
@@ -123,16 +125,16 @@ Task<Val> next_of_islice(Drive& drive, Arguments args) {
   const bool over = !endless && skip >= stop;
   if (!over && !(wanted > 0 && item.is_null())) item = co_await iter_next(drive, source);
   if (over || item.is_null()) {
-    recorder.set_field(self, 0, empty_iterator(recorder));
-    recorder.set_field(self, 1, number_value(recorder, 0));
-    recorder.set_field(self, 2, number_value(recorder, 0));
+    set_field(recorder, self, 0, empty_iterator(recorder));
+    set_field(recorder, self, 1, number_value(recorder, 0));
+    set_field(recorder, self, 2, number_value(recorder, 0));
     co_return Val();
   }
   // Counted from here: the next one is step - 1 further, the end is so much nearer.
   Py_ssize_t next = step - 1, left = stop - skip - 1;
   if (!endless && next > left) next = left;
-  recorder.set_field(self, 1, number_value(recorder, next));
-  if (!endless) recorder.set_field(self, 2, number_value(recorder, left));
+  set_field(recorder, self, 1, number_value(recorder, next));
+  if (!endless) set_field(recorder, self, 2, number_value(recorder, left));
   co_return item;
 }
 
@@ -144,7 +146,7 @@ Task<Val> make_repeat(Drive& drive, Arguments args) {
   if (args.positional() == 2) times = args.values[1];
   Vals fields(1, args.values[0]);
   if (!times.is_null()) {
-    times = recorder.force(times);
+    times = force(recorder, times);
     if (times.object() == nullptr || !PyLong_CheckExact(times.object())) co_await drive.unknown();
     fields.push_back(cpython::int_sign(times.object()) < 0 ? number_value(recorder, 0) : times);
   }
@@ -153,11 +155,11 @@ Task<Val> make_repeat(Drive& drive, Arguments args) {
 
 Task<Val> next_of_repeat(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
-  const Val self = args.values[0], item = recorder.virtual_field(self, 0);
-  if (recorder.model(self).items.size() == 1) co_return item;
-  const Py_ssize_t left = PyLong_AsSsize_t(recorder.virtual_field(self, 1).object());
+  const Val self = args.values[0], item = recorder.heap.virtual_field(self, 0);
+  if (recorder.heap.model(self).items.size() == 1) co_return item;
+  const Py_ssize_t left = PyLong_AsSsize_t(recorder.heap.virtual_field(self, 1).object());
   if (left == 0) co_return Val();
-  recorder.set_field(self, 1, number_value(recorder, left - 1));
+  set_field(recorder, self, 1, number_value(recorder, left - 1));
   co_return item;
 }
 
@@ -165,7 +167,7 @@ Task<Val> make_count(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
   Val start = args.positional() > 0 ? args.values[0] : keyword(args, "start");
   Val step = args.positional() > 1 ? args.values[1] : keyword(args, "step");
-  const PyTypeObject* type = start.is_null() ? &PyLong_Type : recorder.type_of(start);
+  const PyTypeObject* type = start.is_null() ? &PyLong_Type : recorder.heap.type_of(start);
   if (type == nullptr) co_await drive.unknown();
   // From a bool or an instance of another class of integers it counts in plain ones.
   if (type != &PyLong_Type && (type->tp_flags & Py_TPFLAGS_LONG_SUBCLASS) != 0) co_await drive.unknown();
@@ -177,9 +179,9 @@ Task<Val> make_count(Drive& drive, Arguments args) {
 
 Task<Val> next_of_count(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
-  const Val self = args.values[0], item = recorder.virtual_field(self, 0);
-  Val next = co_await binary(drive, nb::kAdd, item, recorder.virtual_field(self, 1));
-  recorder.set_field(self, 0, next);
+  const Val self = args.values[0], item = recorder.heap.virtual_field(self, 0);
+  Val next = co_await binary(drive, nb::kAdd, item, recorder.heap.virtual_field(self, 1));
+  set_field(recorder, self, 0, next);
   co_return item;
 }
 
@@ -194,16 +196,16 @@ Task<Val> next_of_cycle(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
   const Val self = args.values[0];
   no_rebuild(recorder, self);
-  if (recorder.model(self).position == 0) {
-    Val item = co_await iter_next(drive, recorder.virtual_field(self, 0));
+  if (recorder.heap.model(self).position == 0) {
+    Val item = co_await iter_next(drive, recorder.heap.virtual_field(self, 0));
     if (!item.is_null()) {
-      recorder.set_field(self, static_cast<uint32_t>(recorder.model(self).items.size()), item);
+      set_field(recorder, self, static_cast<uint32_t>(recorder.heap.model(self).items.size()), item);
       co_return item;
     }
   }
-  const Vals& items = recorder.model(self).items;
+  const Vals& items = recorder.heap.model(self).items;
   if (items.size() == 1) co_return Val();
-  const uint32_t last = recorder.model(self).position, at = last + 1 >= items.size() ? 1 : last + 1;
+  const uint32_t last = recorder.heap.model(self).position, at = last + 1 >= items.size() ? 1 : last + 1;
   set_position(recorder, self, at);
   co_return items[at];
 }
@@ -221,23 +223,23 @@ Task<Val> make_with_function(Drive& drive, Arguments args) {
 Task<Val> next_of_starmap(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
   const Val self = args.values[0];
-  Val item = co_await iter_next(drive, recorder.virtual_field(self, 1));
+  Val item = co_await iter_next(drive, recorder.heap.virtual_field(self, 1));
   if (item.is_null()) co_return Val();
   Arguments inner;
   inner.values = co_await collect(drive, item);
-  Val result = co_await call(drive, recorder.virtual_field(self, 0), inner);
+  Val result = co_await call(drive, recorder.heap.virtual_field(self, 0), inner);
   co_return result;
 }
 
 Task<Val> next_of_takewhile(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
   const Val self = args.values[0];
-  Val item = co_await iter_next(drive, recorder.virtual_field(self, 1));
+  Val item = co_await iter_next(drive, recorder.heap.virtual_field(self, 1));
   if (item.is_null()) co_return Val();
-  Val answer = co_await call_one(drive, recorder.virtual_field(self, 0), item);
+  Val answer = co_await call_one(drive, recorder.heap.virtual_field(self, 0), item);
   const bool yes = co_await is_true(drive, answer);
   if (yes) co_return item;
-  recorder.set_field(self, 1, empty_iterator(recorder));
+  set_field(recorder, self, 1, empty_iterator(recorder));
   co_return Val();
 }
 
@@ -245,9 +247,9 @@ Task<Val> next_of_dropwhile(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
   const Val self = args.values[0];
   for (;;) {
-    Val item = co_await iter_next(drive, recorder.virtual_field(self, 1));
-    if (item.is_null() || recorder.model(self).position > 0) co_return item;
-    Val answer = co_await call_one(drive, recorder.virtual_field(self, 0), item);
+    Val item = co_await iter_next(drive, recorder.heap.virtual_field(self, 1));
+    if (item.is_null() || recorder.heap.model(self).position > 0) co_return item;
+    Val answer = co_await call_one(drive, recorder.heap.virtual_field(self, 0), item);
     const bool drop = co_await is_true(drive, answer);
     if (drop) continue;
     set_position(recorder, self, 1);
@@ -258,9 +260,9 @@ Task<Val> next_of_dropwhile(Drive& drive, Arguments args) {
 
 Task<Val> next_of_filterfalse(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
-  const Val function = recorder.virtual_field(args.values[0], 0);
+  const Val function = recorder.heap.virtual_field(args.values[0], 0);
   for (;;) {
-    Val item = co_await iter_next(drive, recorder.virtual_field(args.values[0], 1));
+    Val item = co_await iter_next(drive, recorder.heap.virtual_field(args.values[0], 1));
     if (item.is_null()) co_return Val();
     Val answer = item;
     if (function.object() != Py_None) answer = co_await call_one(drive, function, item);
@@ -285,14 +287,14 @@ Task<Val> make_accumulate(Drive& drive, Arguments args) {
 
 Task<Val> next_of_accumulate(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
-  const Val self = args.values[0], function = recorder.virtual_field(self, 1);
-  Val total = recorder.virtual_field(self, 2);
-  if (!total.is_null() && recorder.model(self).position == 0) {
+  const Val self = args.values[0], function = recorder.heap.virtual_field(self, 1);
+  Val total = recorder.heap.virtual_field(self, 2);
+  if (!total.is_null() && recorder.heap.model(self).position == 0) {
     set_position(recorder, self, 1);
     co_return total;
   }
   set_position(recorder, self, 1);
-  Val item = co_await iter_next(drive, recorder.virtual_field(self, 0));
+  Val item = co_await iter_next(drive, recorder.heap.virtual_field(self, 0));
   if (item.is_null()) co_return Val();
   if (total.is_null()) {
     total = item;
@@ -301,7 +303,7 @@ Task<Val> next_of_accumulate(Drive& drive, Arguments args) {
   } else {
     total = co_await call_two(drive, function, total, item);
   }
-  recorder.set_field(self, 2, total);
+  set_field(recorder, self, 2, total);
   co_return total;
 }
 
@@ -317,14 +319,14 @@ Task<Val> make_pairwise(Drive& drive, Arguments args) {
 
 Task<Val> next_of_pairwise(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
-  const Val self = args.values[0], source = recorder.virtual_field(self, 0);
+  const Val self = args.values[0], source = recorder.heap.virtual_field(self, 0);
   Val pair[2];
-  pair[0] = recorder.virtual_field(self, 1);
+  pair[0] = recorder.heap.virtual_field(self, 1);
   if (pair[0].is_null()) pair[0] = co_await iter_next(drive, source);
   if (pair[0].is_null()) co_return Val();
   pair[1] = co_await iter_next(drive, source);
   if (pair[1].is_null()) co_return Val();
-  recorder.set_field(self, 1, pair[1]);
+  set_field(recorder, self, 1, pair[1]);
   co_return recorder.new_tuple(&PyTuple_Type, pair, 2);
 }
 
@@ -343,14 +345,14 @@ Task<Val> make_zip_longest(Drive& drive, Arguments args) {
 
 Task<Val> next_of_zip_longest(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
-  const Val self = args.values[0], fill = recorder.virtual_field(self, 0);
-  const Vals fields = recorder.model(self).items;
+  const Val self = args.values[0], fill = recorder.heap.virtual_field(self, 0);
+  const Vals fields = recorder.heap.model(self).items;
   Vals row;
   bool any = false;
   for (size_t i = 1; i < fields.size(); ++i) {
     Val item;
     if (!fields[i].is_null()) item = co_await iter_next(drive, fields[i]);
-    if (item.is_null() && !fields[i].is_null()) recorder.set_field(self, static_cast<uint32_t>(i), Val());
+    if (item.is_null() && !fields[i].is_null()) set_field(recorder, self, static_cast<uint32_t>(i), Val());
     any = any || !item.is_null();
     row.push_back(item.is_null() ? fill : item);
   }
@@ -367,9 +369,9 @@ Task<Val> make_compress(Drive& drive, Arguments args) {
 Task<Val> next_of_compress(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
   for (;;) {
-    Val item = co_await iter_next(drive, recorder.virtual_field(args.values[0], 0));
+    Val item = co_await iter_next(drive, recorder.heap.virtual_field(args.values[0], 0));
     if (item.is_null()) co_return Val();
-    Val chosen = co_await iter_next(drive, recorder.virtual_field(args.values[0], 1));
+    Val chosen = co_await iter_next(drive, recorder.heap.virtual_field(args.values[0], 1));
     if (chosen.is_null()) co_return Val();
     const bool yes = co_await is_true(drive, chosen);
     if (yes) co_return item;
@@ -393,13 +395,13 @@ Task<Val> make_selection(Drive& drive, Arguments args) {
   for (size_t i = 0; i < args.positional(); ++i) {
     Ref item = i < count ? Ref::steal(PyObject_CallFunction(reinterpret_cast<PyObject*>(&PyRange_Type), "n",
                                                             static_cast<Py_ssize_t>(pools[i].size())))
-                         : Ref::borrow(recorder.force(args.values[i]).object());
+                         : Ref::borrow(force(recorder, args.values[i]).object());
     if (!item) co_await drive.unknown();
     PyTuple_SET_ITEM(call_args.get(), static_cast<Py_ssize_t>(i), item.release());
   }
   Ref options = Ref::steal(PyDict_New());
   for (size_t i = 0; i < args.names.size(); ++i) {
-    Val value = recorder.force(args.values[args.positional() + i]);
+    Val value = force(recorder, args.values[args.positional() + i]);
     if (value.object() == nullptr || PyDict_SetItem(options.get(), args.names[i], value.object()) < 0)
       co_await drive.unknown();
   }
@@ -418,8 +420,8 @@ Task<Val> make_selection(Drive& drive, Arguments args) {
   const bool failed = !made || PyErr_Occurred() != nullptr || rows.size() > 20000;
   PyErr_Clear();
   if (failed) co_await drive.unknown();
-  Val iterator = recorder.new_virtual(VirtualKind::kIterator, type);
-  recorder.set_field(iterator, 0, recorder.new_tuple(&PyTuple_Type, rows.data(), rows.size()));
+  Val iterator = new_virtual(recorder, VirtualKind::kIterator, type);
+  set_field(recorder, iterator, 0, recorder.new_tuple(&PyTuple_Type, rows.data(), rows.size()));
   no_rebuild(recorder, iterator);
   co_return iterator;
 }

@@ -5,25 +5,28 @@
 #include "record/mirror/abstract.h"
 #include "record/mirror/builtins.h"
 #include "record/mirror/filling.h"
+#include "record/state/contents.h"
+#include "record/state/values.h"
+#include "record/state/writes.h"
 
 namespace pijit {
 namespace {
 
 // The list that a method writes; Null: it is none.
 Val written_list(Recorder& recorder, const Arguments& args) {
-  Val list = recorder.writable(args.values[0]);
-  const bool fits = !list.is_null() && recorder.model(list).kind != VirtualKind::kSet;
+  Val list = writable(recorder, args.values[0]);
+  const bool fits = !list.is_null() && recorder.heap.model(list).kind != VirtualKind::kSet;
   return fits ? list : Val();
 }
 
 // The list that such a method writes, where the handler must know its items.
 Val known_list(Recorder& recorder, const Arguments& args) {
   Val list = written_list(recorder, args);
-  return list.is_null() || args.values[0].is_virtual() ? list : recorder.content_of(args.values[0]);
+  return list.is_null() || args.values[0].is_virtual() ? list : content_of(recorder, args.values[0]);
 }
 
 bool read_index(Recorder& recorder, Val value, Py_ssize_t* index) {
-  value = recorder.force(value);
+  value = force(recorder, value);
   PyObject* object = value.object();
   if (object == nullptr || !PyIndex_Check(object) || !(PyLong_Check(object))) return false;
   *index = PyLong_AsSsize_t(object);
@@ -35,13 +38,13 @@ bool read_index(Recorder& recorder, Val value, Py_ssize_t* index) {
 Task<Val> list_append(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
   if (is_own_list(recorder, args.values[0])) {
-    if (!recorder.call_known(method_of_list("append"), args.values)) co_await drive.unknown();
+    if (!call_known(recorder, method_of_list("append"), args.values)) co_await drive.unknown();
     co_return none_value();
   }
   Val list = written_list(recorder, args);
   if (list.is_null()) co_await drive.unknown();
   const Vals more(1, args.values[1]);
-  if (!recorder.add_items(list, more, "append", more)) co_await drive.unknown();
+  if (!add_items(recorder, list, more, "append", more)) co_await drive.unknown();
   co_return none_value();
 }
 
@@ -62,8 +65,8 @@ Task<bool> extend(Drive& drive, Val container, Val model, Val source) {
   }
   const Vals more = co_await collect_all(drive, source);
   Vals made;
-  if (recorder.is_real(model)) made.push_back(recorder.new_tuple(&PyTuple_Type, more.data(), more.size()));
-  if (!recorder.add_items(model, more, "extend", made)) co_await drive.unknown();
+  if (is_real(recorder, model)) made.push_back(recorder.new_tuple(&PyTuple_Type, more.data(), more.size()));
+  if (!add_items(recorder, model, more, "extend", made)) co_await drive.unknown();
   co_return true;
 }
 
@@ -79,13 +82,13 @@ Task<Val> list_insert(Drive& drive, Arguments args) {
   Val list = known_list(recorder, args);
   Py_ssize_t at = 0;
   if (list.is_null() || !read_index(recorder, args.values[1], &at)) co_await drive.unknown();
-  const auto size = static_cast<Py_ssize_t>(recorder.model(list).items.size());
+  const auto size = static_cast<Py_ssize_t>(recorder.heap.model(list).items.size());
   at = at < 0 ? std::max<Py_ssize_t>(at + size, 0) : std::min(at, size);
   const Vals more(1, args.values[2]);
   Vals real;
   real.push_back(number_value(recorder, at));
   real.push_back(args.values[2]);
-  if (!recorder.splice(list, static_cast<size_t>(at), 0, more, "insert", real)) co_await drive.unknown();
+  if (!splice(recorder, list, static_cast<size_t>(at), 0, more, "insert", real)) co_await drive.unknown();
   co_return none_value();
 }
 
@@ -95,14 +98,14 @@ Task<Val> list_pop(Drive& drive, Arguments args) {
   Py_ssize_t at = -1;
   if (list.is_null()) co_await drive.unknown();
   if (args.values.size() == 2 && !read_index(recorder, args.values[1], &at)) co_await drive.unknown();
-  const auto size = static_cast<Py_ssize_t>(recorder.model(list).items.size());
+  const auto size = static_cast<Py_ssize_t>(recorder.heap.model(list).items.size());
   if (at < 0) at += size;
   if (at < 0 || at >= size) co_await drive.raise();
-  Val item = recorder.model(list).items[static_cast<size_t>(at)];
+  Val item = recorder.heap.model(list).items[static_cast<size_t>(at)];
   const Vals nothing;
   Vals real;
-  if (recorder.type_of(list) == &PyList_Type) real.push_back(number_value(recorder, at));
-  if (!recorder.splice(list, static_cast<size_t>(at), 1, nothing, "pop", real)) co_await drive.unknown();
+  if (recorder.heap.type_of(list) == &PyList_Type) real.push_back(number_value(recorder, at));
+  if (!splice(recorder, list, static_cast<size_t>(at), 1, nothing, "pop", real)) co_await drive.unknown();
   co_return item;
 }
 
@@ -119,14 +122,14 @@ Task<Val> list_remove(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
   Val list = known_list(recorder, args);
   if (list.is_null()) co_await drive.unknown();
-  const Vals items = recorder.model(list).items;
+  const Vals items = recorder.heap.model(list).items;
   const size_t at = co_await find(drive, items, args.values[1], 0);
-  if (recorder.model(list).items != items) co_await drive.unknown();  // a comparison changed it
+  if (recorder.heap.model(list).items != items) co_await drive.unknown();  // a comparison changed it
   if (at == items.size()) co_await drive.raise();
   const Vals nothing;
   Vals real;
   real.push_back(number_value(recorder, static_cast<Py_ssize_t>(at)));
-  if (!recorder.splice(list, at, 1, nothing, "__delitem__", real)) co_await drive.unknown();
+  if (!splice(recorder, list, at, 1, nothing, "__delitem__", real)) co_await drive.unknown();
   co_return none_value();
 }
 
@@ -134,8 +137,8 @@ Task<Val> list_clear(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
   const Vals nothing;
   Val list = written_list(recorder, args);
-  if (!list.is_null()) list = recorder.content_to_drop(args.values[0]);
-  if (list.is_null() || !recorder.set_items(list, nothing, "clear", nothing)) co_await drive.unknown();
+  if (!list.is_null()) list = content_to_drop(recorder, args.values[0]);
+  if (list.is_null() || !set_items(recorder, list, nothing, "clear", nothing)) co_await drive.unknown();
   co_return none_value();
 }
 
@@ -143,10 +146,10 @@ Task<Val> list_reverse(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
   Val list = known_list(recorder, args);
   if (list.is_null()) co_await drive.unknown();
-  Vals items = recorder.model(list).items;
+  Vals items = recorder.heap.model(list).items;
   std::reverse(items.begin(), items.end());
   const Vals nothing;
-  if (!recorder.set_items(list, items, "reverse", nothing)) co_await drive.unknown();
+  if (!set_items(recorder, list, items, "reverse", nothing)) co_await drive.unknown();
   co_return none_value();
 }
 
@@ -162,33 +165,34 @@ Task<Val> list_sort(Drive& drive, Arguments args) {
   if (list.is_null()) co_await drive.unknown();
   if (!reverse.is_null()) backwards = co_await is_true(drive, reverse);
   if (key.object() == Py_None) key = Val();
-  const Vals before = recorder.model(list).items;
+  const Vals before = recorder.heap.model(list).items;
   Filling filling(drive, args.values[0], list, "__setitem__");
   if (!key.is_null() && !(key.is_const() && only_computes(key.object())) && !filling.hide()) co_await drive.unknown();
   const Vals sorted = co_await sort_items(drive, before, key, backwards, true);
   if (!filling.show()) co_await drive.unknown();
   // A real list is given its items in the new order: sorting it again would call the key once more.
   Vals real;
-  if (recorder.is_real(list)) {
-    Val slice = recorder.new_virtual(VirtualKind::kSlice, &PySlice_Type);
-    for (uint32_t i = 0; i < 3; ++i) recorder.set_field(slice, i, none_value());
+  if (is_real(recorder, list)) {
+    Val slice = new_virtual(recorder, VirtualKind::kSlice, &PySlice_Type);
+    for (uint32_t i = 0; i < 3; ++i) set_field(recorder, slice, i, none_value());
     real.push_back(slice);
     real.push_back(recorder.new_tuple(&PyTuple_Type, sorted.data(), sorted.size()));
   }
-  if (!recorder.set_items(list, sorted, "__setitem__", real)) co_await drive.unknown();
+  if (!set_items(recorder, list, sorted, "__setitem__", real)) co_await drive.unknown();
   co_return none_value();
 }
 
 Task<Val> list_copy(Drive& drive, Arguments args) {
   Vals items;
-  if (drive.recorder().type_of(args.values[0]) != &PyList_Type || !drive.recorder().try_items(args.values[0], &items))
+  if (drive.recorder().heap.type_of(args.values[0]) != &PyList_Type ||
+      !try_items(drive.recorder(), args.values[0], &items))
     co_await drive.unknown();
   co_return drive.recorder().new_list(items.data(), items.size());
 }
 
 Task<Val> sequence_count(Drive& drive, Arguments args) {
   Vals items;
-  if (!drive.recorder().try_items(args.values[0], &items)) co_await drive.unknown();
+  if (!try_items(drive.recorder(), args.values[0], &items)) co_await drive.unknown();
   Py_ssize_t count = 0;
   for (size_t i = 0; i < items.size(); ++i) {
     const bool equal = co_await equals(drive, items[i], args.values[1]);
@@ -200,7 +204,7 @@ Task<Val> sequence_count(Drive& drive, Arguments args) {
 Task<Val> sequence_index(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
   Vals items;
-  if (!recorder.try_items(args.values[0], &items)) co_await drive.unknown();
+  if (!try_items(recorder, args.values[0], &items)) co_await drive.unknown();
   const auto size = static_cast<Py_ssize_t>(items.size());
   Py_ssize_t bounds[2] = {0, size};
   for (size_t i = 2; i < args.values.size(); ++i) {
@@ -220,9 +224,9 @@ Val clip_slice(Recorder& recorder, Py_ssize_t size, Py_ssize_t bounds[3], std::v
   bounds[1] = std::max(bounds[0], std::min(bounds[1], size));
   positions->clear();
   for (Py_ssize_t i = bounds[0]; i < bounds[1]; ++i) positions->push_back(static_cast<size_t>(i));
-  const Val slice = recorder.new_virtual(VirtualKind::kSlice, &PySlice_Type);
-  for (uint32_t i = 0; i < 2; ++i) recorder.set_field(slice, i, number_value(recorder, bounds[i]));
-  recorder.set_field(slice, field::kSlice::kStep, none_value());
+  const Val slice = new_virtual(recorder, VirtualKind::kSlice, &PySlice_Type);
+  for (uint32_t i = 0; i < 2; ++i) set_field(recorder, slice, i, number_value(recorder, bounds[i]));
+  set_field(recorder, slice, field::kSlice::kStep, none_value());
   return slice;
 }
 
@@ -230,7 +234,7 @@ Val clip_slice(Recorder& recorder, Py_ssize_t size, Py_ssize_t bounds[3], std::v
 bool read_positions(Recorder& recorder, Val key, size_t size, std::vector<size_t>* positions, bool* slice,
                     Py_ssize_t bounds[3]) {
   Operand fields[3];
-  *slice = recorder.slice_fields({key, recorder.real(key)}, fields);
+  *slice = recorder.slice_fields({key, recorder.heap.real(key)}, fields);
   if (!*slice) {
     Py_ssize_t at = 0;
     if (!read_index(recorder, key, &at)) return false;
@@ -238,7 +242,7 @@ bool read_positions(Recorder& recorder, Val key, size_t size, std::vector<size_t
     if (at >= 0 && at < static_cast<Py_ssize_t>(size)) positions->push_back(static_cast<size_t>(at));
     return true;
   }
-  if (!recorder.slice_bounds(fields, bounds)) return false;
+  if (!slice_bounds(recorder, fields, bounds)) return false;
   const Py_ssize_t count = PySlice_AdjustIndices(static_cast<Py_ssize_t>(size), &bounds[0], &bounds[1], bounds[2]);
   for (Py_ssize_t i = 0; i < count; ++i) positions->push_back(static_cast<size_t>(bounds[0] + i * bounds[2]));
   return true;
@@ -254,7 +258,7 @@ Task<Val> list_setitem(Drive& drive, Arguments args) {
   bool slice = false;
   Py_ssize_t bounds[3];
   if (list.is_null()) co_await drive.unknown();
-  const size_t size = recorder.model(list).items.size();
+  const size_t size = recorder.heap.model(list).items.size();
   if (!read_positions(recorder, key, size, &positions, &slice, bounds)) co_await drive.unknown();
   Vals real(1, key), given(1, value);
   bool written = false;
@@ -262,15 +266,15 @@ Task<Val> list_setitem(Drive& drive, Arguments args) {
     if (positions.empty()) co_await drive.raise();
     real[0] = number_value(recorder, static_cast<Py_ssize_t>(positions[0]));
     real.push_back(value);
-    written = recorder.splice(list, positions[0], 1, given, "__setitem__", real);
+    written = splice(recorder, list, positions[0], 1, given, "__setitem__", real);
   } else {
     const size_t epoch = recorder.trace().epochs.size();
-    const Vals before = recorder.model(list).items;
+    const Vals before = recorder.heap.model(list).items;
     given = co_await collect(drive, value);
-    if (recorder.is_real(list) && recorder.trace().epochs.size() != epoch) co_await drive.unknown();
-    if (recorder.model(list).items !=
+    if (is_real(recorder, list) && recorder.trace().epochs.size() != epoch) co_await drive.unknown();
+    if (recorder.heap.model(list).items !=
         before) {  // by what gave the values: it is as it is now, the bounds are as before
-      const auto now = static_cast<Py_ssize_t>(recorder.model(list).items.size());
+      const auto now = static_cast<Py_ssize_t>(recorder.heap.model(list).items.size());
       if (cpython::kSlicesTakeItemsFirst) {
         positions.clear();
         if (!read_positions(recorder, key, static_cast<size_t>(now), &positions, &slice, bounds))
@@ -282,13 +286,13 @@ Task<Val> list_setitem(Drive& drive, Arguments args) {
       }
     }
     if (bounds[2] != 1 && given.size() != positions.size()) co_await drive.raise();
-    if (recorder.is_real(list)) real.push_back(recorder.new_tuple(&PyTuple_Type, given.data(), given.size()));
+    if (is_real(recorder, list)) real.push_back(recorder.new_tuple(&PyTuple_Type, given.data(), given.size()));
     if (bounds[2] == 1) {
-      written = recorder.splice(list, static_cast<size_t>(bounds[0]), positions.size(), given, "__setitem__", real);
+      written = splice(recorder, list, static_cast<size_t>(bounds[0]), positions.size(), given, "__setitem__", real);
     } else {
-      Vals items = recorder.model(list).items;
+      Vals items = recorder.heap.model(list).items;
       for (size_t i = 0; i < positions.size(); ++i) items[positions[i]] = given[i];
-      written = recorder.set_items(list, items, "__setitem__", real);
+      written = set_items(recorder, list, items, "__setitem__", real);
     }
   }
   if (!written) co_await drive.unknown();
@@ -303,7 +307,7 @@ Task<Val> list_delitem(Drive& drive, Arguments args) {
   bool slice = false;
   Py_ssize_t bounds[3];
   if (list.is_null()) co_await drive.unknown();
-  const size_t size = recorder.model(list).items.size();
+  const size_t size = recorder.heap.model(list).items.size();
   if (!read_positions(recorder, key, size, &positions, &slice, bounds)) co_await drive.unknown();
   if (!slice && positions.empty()) co_await drive.raise();
   const Vals nothing, real(1, slice ? key : number_value(recorder, static_cast<Py_ssize_t>(positions[0])));
@@ -311,13 +315,13 @@ Task<Val> list_delitem(Drive& drive, Arguments args) {
   const size_t first = !positions.empty() ? positions[0] : 0;
   bool written = false;
   if (together) {
-    written = recorder.splice(list, first, positions.size(), nothing, "__delitem__", real);
+    written = splice(recorder, list, first, positions.size(), nothing, "__delitem__", real);
   } else {
-    Vals items = recorder.model(list).items, rest;
+    Vals items = recorder.heap.model(list).items, rest;
     for (size_t at : positions) items[at] = Val();
     for (Val item : items)
       if (!item.is_null()) rest.push_back(item);
-    written = recorder.set_items(list, rest, "__delitem__", real);
+    written = set_items(recorder, list, rest, "__delitem__", real);
   }
   if (!written) co_await drive.unknown();
   co_return none_value();
@@ -334,11 +338,11 @@ Task<Val> list_imul(Drive& drive, Arguments args) {
   Val list = known_list(recorder, args);
   Py_ssize_t times = 0;
   if (list.is_null() || !read_index(recorder, args.values[1], &times)) co_await drive.unknown();
-  const Vals items = recorder.model(list).items;
+  const Vals items = recorder.heap.model(list).items;
   if (grows_too_long(items.size(), times)) co_await drive.unknown();
   Vals made, real(1, number_value(recorder, times));
   for (Py_ssize_t i = 0; i < times; ++i) made.insert(made.end(), items.begin(), items.end());
-  if (!recorder.set_items(list, made, "__imul__", real)) co_await drive.unknown();
+  if (!set_items(recorder, list, made, "__imul__", real)) co_await drive.unknown();
   co_return args.values[0];
 }
 
@@ -349,44 +353,44 @@ Task<Val> make_deque(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
   Vals items;
   if (!args.values.empty()) items = co_await collect(drive, args.values[0]);
-  co_return recorder.new_sequence(VirtualKind::kDeque, deque_type(), items.data(), items.size());
+  co_return new_sequence(recorder, VirtualKind::kDeque, deque_type(), items.data(), items.size());
 }
 
 // A list's method that does the same to a deque. What iterates over that finds out.
 template <Driven kMethod>
 Task<Val> of_deque(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
-  if (!recorder.is_virtual(args.values[0], VirtualKind::kDeque)) co_await drive.unknown();
-  const size_t before = recorder.model(args.values[0]).items.size();
+  if (!recorder.heap.is_virtual(args.values[0], VirtualKind::kDeque)) co_await drive.unknown();
+  const size_t before = recorder.heap.model(args.values[0]).items.size();
   const Val result = co_await kMethod(drive, args);
-  if (recorder.model(args.values[0]).items.size() != before) recorder.reshape(args.values[0]);
+  if (recorder.heap.model(args.values[0]).items.size() != before) recorder.heap.reshape(args.values[0]);
   co_return result;
 }
 
 Task<Val> deque_extend(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
-  if (!recorder.is_virtual(args.values[0], VirtualKind::kDeque)) co_await drive.unknown();
+  if (!recorder.heap.is_virtual(args.values[0], VirtualKind::kDeque)) co_await drive.unknown();
   const Val deque = args.values[0];
   const bool drawn = is_drawn(recorder, args.values[1]);
-  const size_t before = recorder.model(deque).items.size();
+  const size_t before = recorder.heap.model(deque).items.size();
   co_await extend(drive, deque, deque, args.values[1]);
-  if (!drawn && recorder.model(deque).items.size() != before) recorder.reshape(deque);
+  if (!drawn && recorder.heap.model(deque).items.size() != before) recorder.heap.reshape(deque);
   co_return none_value();
 }
 
 Task<Val> deque_appendleft(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
   const Vals real(1, args.values[1]);
-  if (!recorder.splice(args.values[0], 0, 0, real, "appendleft", real)) co_await drive.unknown();
+  if (!splice(recorder, args.values[0], 0, 0, real, "appendleft", real)) co_await drive.unknown();
   co_return none_value();
 }
 
 Task<Val> deque_popleft(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
-  if (recorder.model(args.values[0]).items.empty()) co_await drive.raise();
-  const Val item = recorder.model(args.values[0]).items.front();
+  if (recorder.heap.model(args.values[0]).items.empty()) co_await drive.raise();
+  const Val item = recorder.heap.model(args.values[0]).items.front();
   const Vals nothing;
-  if (!recorder.splice(args.values[0], 0, 1, nothing, "popleft", nothing)) co_await drive.unknown();
+  if (!splice(recorder, args.values[0], 0, 1, nothing, "popleft", nothing)) co_await drive.unknown();
   co_return item;
 }
 

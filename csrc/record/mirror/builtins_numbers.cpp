@@ -3,15 +3,17 @@
 #include "cpython/operators.h"
 #include "record/mirror/abstract.h"
 #include "record/mirror/builtins.h"
+#include "record/state/instances.h"
+#include "record/state/values.h"
 
 namespace pijit {
 namespace {
 
 bool in_python(Recorder& recorder, Val value, const char* name, PyObject** interned) {
-  *interned = recorder.owned(Ref::steal(PyUnicode_InternFromString(name)).get()).object();
-  PyTypeObject* type = value.is_reg() ? nullptr : recorder.type_of(value);
+  *interned = recorder.reads.owned(Ref::steal(PyUnicode_InternFromString(name)).get()).object();
+  PyTypeObject* type = value.is_reg() ? nullptr : recorder.heap.type_of(value);
   if (type == nullptr || (type->tp_flags & Py_TPFLAGS_HEAPTYPE) == 0) return false;
-  PyObject* method = recorder.lookup_type(type, *interned, value.object());
+  PyObject* method = recorder.reads.lookup_type(type, *interned, value.object());
   return method != nullptr && Py_TYPE(method) == &PyFunction_Type;
 }
 
@@ -43,7 +45,8 @@ Task<Val> hand_over(Drive& drive, Arguments args) {
     // What the constructor takes over as it is; anything else it converts, or refuses.
     if (kRow == 2 && whole) co_return result;
     if (kRow == 3 && object != nullptr && PyFloat_CheckExact(object)) co_return result;
-    if (kRow == 3 && whole) co_return recorder.owned(Ref::steal(PyFloat_FromDouble(PyLong_AsDouble(object))).get());
+    if (kRow == 3 && whole)
+      co_return recorder.reads.owned(Ref::steal(PyFloat_FromDouble(PyLong_AsDouble(object))).get());
     if (kRow == 4 && object != nullptr && PyComplex_CheckExact(object)) co_return result;
     if (kRow == 5 && whole && PyLong_AsSsize_t(object) == PyObject_Hash(object)) co_return result;
     if (kRow == 6 && object != nullptr && PyBytes_CheckExact(object)) co_return result;
@@ -54,15 +57,15 @@ Task<Val> hand_over(Drive& drive, Arguments args) {
     Ref content = plain_object(recorder, args.values[0]);
     Ref made = content ? Ref::steal(PyBytes_FromObject(content.get())) : Ref();
     PyErr_Clear();
-    if (made) co_return recorder.owned(made.get());
+    if (made) co_return recorder.reads.owned(made.get());
   }
   if (kRow == 5) {
     // The hash of an object that existed before, by its address; that of a fresh one differs from call to call.
     PyObject* object = args.values[0].object();
     PyObject* dict = nullptr;
-    if (object != nullptr && cpython::is_native_key(object) && recorder.guard_instance(object, &dict)) {
-      recorder.guard_type_version(Py_TYPE(object));
-      co_return recorder.owned(Ref::steal(PyLong_FromSsize_t(PyObject_Hash(object))).get());
+    if (object != nullptr && cpython::is_native_key(object) && guard_instance(recorder, object, &dict)) {
+      recorder.reads.guard_type_version(Py_TYPE(object));
+      co_return recorder.reads.owned(Ref::steal(PyLong_FromSsize_t(PyObject_Hash(object))).get());
     }
   }
   co_await drive.unknown();
@@ -116,7 +119,7 @@ Task<Val> drive_divmod(Drive& drive, Arguments args) {
 Task<Val> index_of_value(Drive& drive, Val value) {
   Recorder& recorder = drive.recorder();
   PyObject* name = nullptr;
-  if (value.is_reg() && !recorder.touches_tensor(value)) value = recorder.force(value);
+  if (value.is_reg() && !touches_tensor(recorder, value)) value = force(recorder, value);
   if (value.object() != nullptr && PyLong_Check(value.object())) co_return value;
   if (value.is_null() || !in_python(recorder, value, "__index__", &name)) co_await drive.unknown();
   Vals none;

@@ -1,7 +1,13 @@
 // Known C callables about objects, classes and attributes.
 #include "cpython/keys.h"
+#include "record/calls.h"
 #include "record/mirror/audits.h"
 #include "record/mirror/builtins.h"
+#include "record/state/contents.h"
+#include "record/state/instances.h"
+#include "record/state/pending.h"
+#include "record/state/snapshot.h"
+#include "record/state/values.h"
 
 namespace pijit {
 namespace {
@@ -13,16 +19,16 @@ PyObject* of_type(PyObject* name) {
 
 // isinstance for one class, without running Python. 1, 0, or -1: not decidable here.
 int instance_of(Recorder& recorder, Val object, PyObject* cls) {
-  PyTypeObject* type = recorder.type_of(object);
+  PyTypeObject* type = recorder.heap.type_of(object);
   if (type == nullptr || !PyType_Check(cls)) return -1;
   PyObject* dict = nullptr;
-  if (object.is_const() && !recorder.guard_instance(object.object(), &dict)) return -1;
+  if (object.is_const() && !guard_instance(recorder, object.object(), &dict)) return -1;
   if (type == reinterpret_cast<PyTypeObject*>(cls)) return 1;
   static PyObject* const check = PyUnicode_InternFromString("__instancecheck__");
-  if (recorder.lookup_type(Py_TYPE(cls), check) != of_type(check)) return -1;
-  recorder.guard_type_version(type);
+  if (recorder.reads.lookup_type(Py_TYPE(cls), check) != of_type(check)) return -1;
+  recorder.reads.guard_type_version(type);
   if (PyType_IsSubtype(type, reinterpret_cast<PyTypeObject*>(cls))) return 1;
-  PyObject* own = recorder.lookup_type(type, names().class_);
+  PyObject* own = recorder.reads.lookup_type(type, names().class_);
   return own == nullptr || Py_TYPE(own) == &PyGetSetDescr_Type ? 0 : -1;
 }
 
@@ -44,19 +50,19 @@ Invoke builtin_isinstance(Recorder& recorder, ShadowFrame& frame, Arguments& arg
     if (!recorder.live()) return Invoke::kStopped;
     if (yes >= 0) return give(recorder, frame, pops, truth_value(yes > 0));
     static PyObject* const check = PyUnicode_InternFromString("__instancecheck__");
-    PyObject* method = recorder.lookup_type(Py_TYPE(single), check);
-    if (method == nullptr || Py_TYPE(method) != &PyFunction_Type || recorder.type_of(object) == nullptr)
+    PyObject* method = recorder.reads.lookup_type(Py_TYPE(single), check);
+    if (method == nullptr || Py_TYPE(method) != &PyFunction_Type || recorder.heap.type_of(object) == nullptr)
       return Invoke::kUnknown;
     Arguments inner;
     inner.values = {Val::constant(method), args.values[1], object};
     return drive(recorder, frame, ask_metaclass, inner, pops);
   }
-  if (recorder.type_of(args.values[1]) != &PyTuple_Type || !recorder.try_items(args.values[1], &classes)) {
+  if (recorder.heap.type_of(args.values[1]) != &PyTuple_Type || !try_items(recorder, args.values[1], &classes)) {
     // A union type, X | Y: its members.
     if (single == nullptr || Py_TYPE(single) != union_type()) return Invoke::kUnknown;
     Ref members = Ref::steal(PyObject_GetAttrString(single, "__args__"));
     if (!members) return Invoke::kUnknown;
-    recorder.owned(single);  // another union may be made at its address
+    recorder.reads.owned(single);  // another union may be made at its address
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(members.get()); ++i)
       classes.push_back(Val::constant(PyTuple_GET_ITEM(members.get(), i)));
   }
@@ -73,8 +79,8 @@ Invoke builtin_isinstance(Recorder& recorder, ShadowFrame& frame, Arguments& arg
 int subclass_of(Recorder& recorder, PyTypeObject* type, PyObject* cls) {
   if (cls == nullptr || !PyType_Check(cls)) return -1;
   static PyObject* const check = PyUnicode_InternFromString("__subclasscheck__");
-  if (recorder.lookup_type(Py_TYPE(cls), check) != of_type(check)) return -1;
-  recorder.guard_type_version(type);
+  if (recorder.reads.lookup_type(Py_TYPE(cls), check) != of_type(check)) return -1;
+  recorder.reads.guard_type_version(type);
   return PyType_IsSubtype(type, reinterpret_cast<PyTypeObject*>(cls));
 }
 
@@ -82,9 +88,9 @@ Invoke builtin_issubclass(Recorder& recorder, ShadowFrame& frame, Arguments& arg
   PyObject* type = args.values[0].object();
   if (type == nullptr || !PyType_Check(type)) return Invoke::kUnknown;
   Vals classes;
-  if (recorder.type_of(args.values[1]) != &PyTuple_Type) {
+  if (recorder.heap.type_of(args.values[1]) != &PyTuple_Type) {
     classes.push_back(args.values[1]);
-  } else if (!recorder.try_items(args.values[1], &classes)) {
+  } else if (!try_items(recorder, args.values[1], &classes)) {
     return recorder.live() ? Invoke::kUnknown : Invoke::kStopped;
   }
   bool found = false;
@@ -100,11 +106,11 @@ Invoke builtin_issubclass(Recorder& recorder, ShadowFrame& frame, Arguments& arg
 // type.__instancecheck__(cls, object): what isinstance does when no metaclass asks for more.
 Invoke type_instancecheck(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
   PyObject* cls = args.values[0].object();
-  PyTypeObject* type = cls == nullptr || !PyType_Check(cls) ? nullptr : recorder.type_of(args.values[1]);
+  PyTypeObject* type = cls == nullptr || !PyType_Check(cls) ? nullptr : recorder.heap.type_of(args.values[1]);
   if (type == nullptr) return Invoke::kUnknown;
   PyObject* dict = nullptr;
-  if (args.values[1].is_const() && !recorder.guard_instance(args.values[1].object(), &dict)) return Invoke::kStopped;
-  PyObject* own = recorder.lookup_type(type, names().class_);
+  if (args.values[1].is_const() && !guard_instance(recorder, args.values[1].object(), &dict)) return Invoke::kStopped;
+  PyObject* own = recorder.reads.lookup_type(type, names().class_);
   if (!recorder.live()) return Invoke::kStopped;
   if (own != nullptr && Py_TYPE(own) != &PyGetSetDescr_Type) return Invoke::kUnknown;
   return give(recorder, frame, pops, truth_value(PyType_IsSubtype(type, reinterpret_cast<PyTypeObject*>(cls))));
@@ -113,16 +119,16 @@ Invoke type_instancecheck(Recorder& recorder, ShadowFrame& frame, Arguments& arg
 // An abstract class that has said yes keeps the class in its cache and says yes for ever.
 void take_abc_answer(Recorder& recorder, ShadowFrame& frame, PyObject* result) {
   take_owned(recorder, frame, result);
-  if (result == Py_False) recorder.reads().note_refused(frame.pending.x.object(), frame.pending.y.object());
+  if (result == Py_False) recorder.reads.note_refused(frame.pending.x.object(), frame.pending.y.object());
 }
 
 // The registries behind an abstract class `args.values[0]` decide by a class: its version and the count of
 // registrations prove the answer. asked: the class, null if it is not known.
 Invoke abc_check(Recorder& recorder, ShadowFrame& frame, const Arguments& args, int pops, PyTypeObject* type,
                  PyTypeObject* asked) {
-  recorder.guard_type_version(type);
-  recorder.reads().guard_abc_registry();
-  recorder.observe(frame, pops, take_abc_answer);
+  recorder.reads.guard_type_version(type);
+  recorder.reads.guard_abc_registry();
+  observe(frame, pops, take_abc_answer);
   frame.pending.ignores_frames = true;
   frame.pending.x = args.values[0];
   if (asked != nullptr) frame.pending.y = Val::constant(reinterpret_cast<PyObject*>(asked));
@@ -130,7 +136,7 @@ Invoke abc_check(Recorder& recorder, ShadowFrame& frame, const Arguments& args, 
 }
 
 Invoke builtin_abc_instancecheck(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
-  PyTypeObject* type = recorder.type_of(args.values[1]);
+  PyTypeObject* type = recorder.heap.type_of(args.values[1]);
   if (type == nullptr || args.values[0].object() == nullptr) return Invoke::kUnknown;
   PyObject* own = cpython::lookup_type(type, names().class_);  // `__class__` may say another class
   const bool plain = own != nullptr && Py_TYPE(own) == &PyGetSetDescr_Type;
@@ -154,7 +160,7 @@ Invoke give_attribute(Recorder& recorder, ShadowFrame& frame, int pops, Invoke o
   if (!recorder.live()) return Invoke::kStopped;
   if (outcome == Invoke::kStarted) return frame.pending.active ? outcome : give(recorder, frame, pops, result);
   if (!missing) return Invoke::kUnknown;
-  recorder.will_raise(frame, pops);
+  will_raise(recorder, frame, pops);
   return Invoke::kStarted;
 }
 
@@ -166,7 +172,7 @@ Task<Val> attribute_or(Drive& drive, Arguments args) {
   Val result;
   bool missing = false;
   const Invoke outcome =
-      drive.recorder().get_attribute(drive.frame(), args.values[0], args.values[1].object(), 0, &result, &missing);
+      get_attribute(drive.recorder(), drive.frame(), args.values[0], args.values[1].object(), 0, &result, &missing);
   if (missing) co_return otherwise;
   const Pending& pending = drive.frame().pending;
   if (outcome != Invoke::kStarted || (kAsks && pending.adapter)) co_await drive.unknown();
@@ -186,7 +192,7 @@ Invoke builtin_getattr(Recorder& recorder, ShadowFrame& frame, Arguments& args, 
   Val result;
   bool missing = false;
   const Invoke outcome =
-      recorder.get_attribute(frame, args.values[0], args.values[1].object(), pops, &result, &missing);
+      get_attribute(recorder, frame, args.values[0], args.values[1].object(), pops, &result, &missing);
   return give_attribute(recorder, frame, pops, outcome, missing, result);
 }
 
@@ -201,7 +207,7 @@ Invoke generic_write(Recorder& recorder, ShadowFrame& frame, Arguments& args, in
   if (!store_attribute(recorder, frame, args.values[0], args.values[1].object(), written_value(args), pops))
     return recorder.live() ? Invoke::kUnknown : Invoke::kStopped;
   if (frame.pending.active) return Invoke::kUnknown;
-  recorder.known(frame, pops, Val::constant(Py_None));
+  known(frame, pops, Val::constant(Py_None));
   frame.pending.x = args.values[0];
   frame.pending.finish = [](Recorder& r, ShadowFrame& f, PyObject* result) {
     after_store(r, f, result);
@@ -226,7 +232,7 @@ Invoke object_getattribute(Recorder& recorder, ShadowFrame& frame, Arguments& ar
   Val result;
   bool missing = false;
   Invoke outcome =
-      recorder.get_generic_attribute(frame, args.values[0], args.values[1].object(), pops, &result, &missing);
+      get_generic_attribute(recorder, frame, args.values[0], args.values[1].object(), pops, &result, &missing);
   return give_attribute(recorder, frame, pops, outcome, missing, result);
 }
 
@@ -242,7 +248,7 @@ Invoke tuple_new(Recorder& recorder, ShadowFrame& frame, PyTypeObject* type, con
       !PyType_IsSubtype(type, &PyTuple_Type) || type->tp_dictoffset != 0 || type->tp_finalize != nullptr ||
       type->tp_basicsize != PyTuple_Type.tp_basicsize)
     return Invoke::kUnknown;
-  recorder.guard_type_version(type);
+  recorder.reads.guard_type_version(type);
   return recorder.live() ? drive(recorder, frame, tuple_of_class, args, pops) : Invoke::kStopped;
 }
 
@@ -259,8 +265,8 @@ Invoke object_new(Recorder& recorder, ShadowFrame& frame, Arguments& args, int p
   if (of == &PyBaseObject_Type && type->tp_base->tp_new != PyBaseObject_Type.tp_new &&
       PyType_IsSubtype(type, &PyDict_Type))
     return Invoke::kUnknown;
-  recorder.guard_type_version(type);
-  return give(recorder, frame, pops, recorder.new_virtual(VirtualKind::kInstance, type));
+  recorder.reads.guard_type_version(type);
+  return give(recorder, frame, pops, new_virtual(recorder, VirtualKind::kInstance, type));
 }
 
 Invoke object_init(Recorder& recorder, ShadowFrame& frame, Arguments&, int pops) {
@@ -268,11 +274,11 @@ Invoke object_init(Recorder& recorder, ShadowFrame& frame, Arguments&, int pops)
 }
 
 Invoke builtin_callable(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
-  PyTypeObject* type = recorder.type_of(args.values[0]);
+  PyTypeObject* type = recorder.heap.type_of(args.values[0]);
   if (type == nullptr) return Invoke::kUnknown;
   PyObject* dict = nullptr;
-  if (args.values[0].is_const() && !recorder.guard_instance(args.values[0].object(), &dict)) return Invoke::kStopped;
-  recorder.guard_type_version(type);
+  if (args.values[0].is_const() && !guard_instance(recorder, args.values[0].object(), &dict)) return Invoke::kStopped;
+  recorder.reads.guard_type_version(type);
   return give(recorder, frame, pops, truth_value(type->tp_call != nullptr));
 }
 
@@ -285,33 +291,34 @@ Invoke give_id(Recorder& recorder, ShadowFrame& frame, int pops, Val number) {
 
 Invoke builtin_id(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
   const Val value = args.values[0];
-  const bool tensor = recorder.touches_tensor(value);
-  PyObject* object = tensor ? recorder.tensor_source(value).object() : value.object();
+  const bool tensor = touches_tensor(recorder, value);
+  PyObject* object = tensor ? tensor_source(recorder, value).object() : value.object();
   if (object == nullptr && !tensor) {
-    PyTypeObject* type = recorder.type_of(value);
+    PyTypeObject* type = recorder.heap.type_of(value);
     const bool known = value.is_virtual() || (type != nullptr && cpython::is_scalar_type(type));
-    return known ? give_id(recorder, frame, pops, recorder.address_of(value)) : Invoke::kUnknown;
+    return known ? give_id(recorder, frame, pops, address_of(recorder, value)) : Invoke::kUnknown;
   }
   if (object == nullptr) return Invoke::kUnknown;
   if (cpython::is_scalar(object) && !cpython::is_singleton(object))
-    return give_id(recorder, frame, pops, recorder.address_of(value));
-  if (!cpython::is_scalar(object)) recorder.note_address(object);
-  if (is_audited()) return give_id(recorder, frame, pops, recorder.owned(Ref::steal(PyLong_FromVoidPtr(object)).get()));
-  recorder.observe(frame, pops, take_owned);
+    return give_id(recorder, frame, pops, address_of(recorder, value));
+  if (!cpython::is_scalar(object)) recorder.heap.note_address(object);
+  if (is_audited())
+    return give_id(recorder, frame, pops, recorder.reads.owned(Ref::steal(PyLong_FromVoidPtr(object)).get()));
+  observe(frame, pops, take_owned);
   return Invoke::kStarted;
 }
 
 Invoke builtin_recursion_limit(Recorder& recorder, ShadowFrame& frame, Arguments&, int pops) {
-  recorder.reads().guard_recursion_limit();
-  recorder.observe(frame, pops, take_owned);
+  recorder.reads.guard_recursion_limit();
+  observe(frame, pops, take_owned);
   return Invoke::kStarted;
 }
 
 Invoke type_type(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
-  PyTypeObject* type = recorder.type_of(args.values[0]);
+  PyTypeObject* type = recorder.heap.type_of(args.values[0]);
   if (type == nullptr) return Invoke::kUnknown;
   PyObject* dict = nullptr;
-  if (args.values[0].is_const() && !recorder.guard_instance(args.values[0].object(), &dict)) return Invoke::kStopped;
+  if (args.values[0].is_const() && !guard_instance(recorder, args.values[0].object(), &dict)) return Invoke::kStopped;
   return give(recorder, frame, pops, Val::constant(reinterpret_cast<PyObject*>(type)));
 }
 
@@ -326,44 +333,44 @@ Invoke type_super(Recorder& recorder, ShadowFrame& frame, Arguments& args, int p
       if (!has_name(PyTuple_GET_ITEM(local_names, i), "__class__")) continue;
       Val cell = frame.local(static_cast<int>(i));
       if (cell.is_virtual()) {
-        type = recorder.virtual_field(cell, 0);
+        type = recorder.heap.virtual_field(cell, 0);
       } else if (cell.object() != nullptr) {
         PyObject* content = nullptr;
-        if (!recorder.reads().guard_cell(cell.object(), &content) || content == nullptr) return Invoke::kUnknown;
+        if (!recorder.reads.guard_cell(cell.object(), &content) || content == nullptr) return Invoke::kUnknown;
         type = Val::constant(content);
       }
     }
     object = frame.local(0);
-    if (recorder.is_virtual(object, VirtualKind::kCell)) object = recorder.virtual_field(object, 0);
+    if (recorder.heap.is_virtual(object, VirtualKind::kCell)) object = recorder.heap.virtual_field(object, 0);
   }
-  if (type.object() == nullptr || !PyType_Check(type.object()) || recorder.type_of(object) == nullptr)
+  if (type.object() == nullptr || !PyType_Check(type.object()) || recorder.heap.type_of(object) == nullptr)
     return Invoke::kUnknown;
-  Val result = recorder.new_virtual(VirtualKind::kSuper, &PySuper_Type);
-  recorder.set_field(result, field::kSuper::kType, type);
-  recorder.set_field(result, field::kSuper::kObject, object);
+  Val result = new_virtual(recorder, VirtualKind::kSuper, &PySuper_Type);
+  set_field(recorder, result, field::kSuper::kType, type);
+  set_field(recorder, result, field::kSuper::kObject, object);
   return give(recorder, frame, pops, result);
 }
 
 void take_token(Recorder& recorder, ShadowFrame& frame, PyObject* result) {
-  recorder.set_type(frame.pending.x, Py_TYPE(result));
+  set_type(recorder, frame.pending.x, Py_TYPE(result));
   frame.pending.result = frame.pending.x;
 }
 
 Invoke call_node(Recorder& recorder, ShadowFrame& frame, PyObject* callable, const Vals& values, int pops) {
   Vals real;
   for (Val value : values) {
-    real.push_back(recorder.materialize(value));
+    real.push_back(materialize(recorder, value));
     if (!recorder.live()) return Invoke::kStopped;
   }
-  Val out = recorder.add_reg(Rep::kObject, nullptr, nullptr);
-  Node& node = recorder.emit_node(Op::kCall);
+  Val out = add_reg(recorder, Rep::kObject, nullptr, nullptr);
+  Node& node = emit_node(recorder, Op::kCall);
   node.a = Val::constant(callable);
   node.out = out.index();
   Trace& trace = recorder.trace();
   node.first = static_cast<uint32_t>(trace.operands.size());
   node.count = static_cast<uint32_t>(real.size());
   trace.operands.insert(trace.operands.end(), real.begin(), real.end());
-  recorder.observe(frame, pops, take_token);
+  observe(frame, pops, take_token);
   frame.pending.x = out;
   return Invoke::kStarted;
 }
@@ -376,23 +383,23 @@ Invoke context_set(Recorder& recorder, ShadowFrame& frame, Arguments& args, int 
   if (args.values[0].object() == nullptr) return Invoke::kUnknown;
   PyObject *var = args.values[0].object(), *before = nullptr;
   Val old;
-  if (!recorder.overlay_find(var, Py_None, &old)) {
-    if (!recorder.reads().guard_context_var(var, &before)) return Invoke::kUnknown;
-    if (before != nullptr) old = recorder.constant(before);
+  if (!overlay_find(recorder, var, Py_None, &old)) {
+    if (!recorder.reads.guard_context_var(var, &before)) return Invoke::kUnknown;
+    if (before != nullptr) old = constant(recorder, before);
   }
   Invoke outcome = call_node(recorder, frame, context_method("set"), args.values, pops);
   if (outcome != Invoke::kStarted) return outcome;
-  recorder.tokens().push_back({frame.pending.x, {args.values[0], old}});
-  recorder.overlay_set(var, Py_None, args.values[1]);
+  recorder.heap.tokens.push_back({frame.pending.x, {args.values[0], old}});
+  overlay_set(recorder, var, Py_None, args.values[1]);
   return outcome;
 }
 
 Invoke context_reset(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
-  for (auto& [token, what] : recorder.tokens()) {
+  for (auto& [token, what] : recorder.heap.tokens) {
     if (!(token == args.values[1]) || !(what.first == args.values[0])) continue;
     Invoke outcome = call_node(recorder, frame, context_method("reset"), args.values, pops);
     if (outcome != Invoke::kStarted) return outcome;
-    recorder.overlay_set(what.first.object(), Py_None, what.second);
+    overlay_set(recorder, what.first.object(), Py_None, what.second);
     frame.pending.finish = [](Recorder&, ShadowFrame& f, PyObject*) { f.pending.result = Val::constant(Py_None); };
     return outcome;
   }
@@ -403,10 +410,10 @@ Invoke context_get(Recorder& recorder, ShadowFrame& frame, Arguments& args, int 
   PyObject *var = args.values[0].object(), *value = nullptr;
   if (var == nullptr) return Invoke::kUnknown;
   Val changed;
-  if (recorder.overlay_find(var, Py_None, &changed))
+  if (overlay_find(recorder, var, Py_None, &changed))
     return changed.is_null() ? Invoke::kUnknown : give(recorder, frame, pops, changed);
-  if (!recorder.reads().guard_context_var(var, &value)) return Invoke::kUnknown;
-  if (value != nullptr) return give(recorder, frame, pops, recorder.constant(value));
+  if (!recorder.reads.guard_context_var(var, &value)) return Invoke::kUnknown;
+  if (value != nullptr) return give(recorder, frame, pops, constant(recorder, value));
   return Invoke::kUnknown;
 }
 
@@ -422,14 +429,13 @@ namespace {
 // slice.indices(length), of plain numbers.
 Invoke slice_indices(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
   Operand fields[3];
-  if (recorder.type_of(args.values[0]) != &PySlice_Type ||
-      !recorder.slice_fields({args.values[0], recorder.real(args.values[0])}, fields))
+  if (recorder.heap.type_of(args.values[0]) != &PySlice_Type ||
+      !recorder.slice_fields({args.values[0], recorder.heap.real(args.values[0])}, fields))
     return Invoke::kUnknown;
   for (Val part : {fields[0].value, fields[1].value, fields[2].value, args.values[1]})
     if (part.object() == nullptr || (part.object() != Py_None && !PyLong_CheckExact(part.object())))
       return Invoke::kUnknown;
-  recorder.observe(frame, pops,
-                   [](Recorder& r, ShadowFrame& f, PyObject* result) { f.pending.result = r.own_const(result); });
+  observe(frame, pops, [](Recorder& r, ShadowFrame& f, PyObject* result) { f.pending.result = r.reads.owned(result); });
   frame.pending.folds = true;
   return Invoke::kStarted;
 }
@@ -437,10 +443,10 @@ Invoke slice_indices(Recorder& recorder, ShadowFrame& frame, Arguments& args, in
 Invoke type_slice(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
   const size_t count = args.values.size();
   const Val none = Val::constant(Py_None);
-  Val slice = recorder.new_virtual(VirtualKind::kSlice, &PySlice_Type);
-  recorder.set_field(slice, field::kSlice::kStart, count == 1 ? none : args.values[0]);
-  recorder.set_field(slice, field::kSlice::kStop, args.values[count == 1 ? 0 : 1]);
-  recorder.set_field(slice, field::kSlice::kStep, count == 3 ? args.values[2] : none);
+  Val slice = new_virtual(recorder, VirtualKind::kSlice, &PySlice_Type);
+  set_field(recorder, slice, field::kSlice::kStart, count == 1 ? none : args.values[0]);
+  set_field(recorder, slice, field::kSlice::kStop, args.values[count == 1 ? 0 : 1]);
+  set_field(recorder, slice, field::kSlice::kStep, count == 3 ? args.values[2] : none);
   return give(recorder, frame, pops, slice);
 }
 
@@ -449,36 +455,36 @@ Invoke type_partial(Recorder& recorder, ShadowFrame& frame, Arguments& args, int
   Val function = args.values[0];
   Vals given, values;
   Objects names;
-  if (recorder.is_virtual(function, VirtualKind::kPartial)) {
-    const Vals fields = recorder.model(function).items;
-    if (recorder.is_built(function) || !recorder.try_items(fields[1], &given) ||
-        !recorder.dict_content(fields[2], &names, &values))
+  if (recorder.heap.is_virtual(function, VirtualKind::kPartial)) {
+    const Vals fields = recorder.heap.model(function).items;
+    if (recorder.heap.is_built(function) || !try_items(recorder, fields[1], &given) ||
+        !dict_content(recorder, fields[2], &names, &values))
       return Invoke::kUnknown;
     function = fields[0];
-  } else if (PyTypeObject* type = recorder.type_of(function);
+  } else if (PyTypeObject* type = recorder.heap.type_of(function);
              type == nullptr || type->tp_call == partial_type()->tp_call) {
     return Invoke::kUnknown;
   }
-  Val result = recorder.new_virtual(VirtualKind::kPartial, partial_type());
-  Val keywords = recorder.new_dict();
-  for (size_t i = 0; i < names.size(); ++i) recorder.dict_set(keywords, names[i], values[i]);
+  Val result = new_virtual(recorder, VirtualKind::kPartial, partial_type());
+  Val keywords = new_dict(recorder);
+  for (size_t i = 0; i < names.size(); ++i) dict_set(recorder, keywords, names[i], values[i]);
   for (size_t i = 0; i < args.names.size(); ++i)
-    recorder.dict_set(keywords, args.names[i], args.values[args.positional() + i]);
+    dict_set(recorder, keywords, args.names[i], args.values[args.positional() + i]);
   given.insert(given.end(), args.values.begin() + 1, args.values.begin() + static_cast<ptrdiff_t>(args.positional()));
-  recorder.set_field(result, field::kPartial::kFunction, function);
-  recorder.set_field(result, field::kPartial::kArgs, recorder.new_tuple(&PyTuple_Type, given.data(), given.size()));
-  recorder.set_field(result, field::kPartial::kKeywords, keywords);
+  set_field(recorder, result, field::kPartial::kFunction, function);
+  set_field(recorder, result, field::kPartial::kArgs, recorder.new_tuple(&PyTuple_Type, given.data(), given.size()));
+  set_field(recorder, result, field::kPartial::kKeywords, keywords);
   return give(recorder, frame, pops, result);
 }
 
 // MethodType(function, object), function.__get__(object[, type]): bound to an object that is known, and is not None.
 Invoke bind_function(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
   const Val function = args.values[0], self = args.values[1];
-  const bool fits = self.object() != Py_None && recorder.type_of(function) == &PyFunction_Type;
+  const bool fits = self.object() != Py_None && recorder.heap.type_of(function) == &PyFunction_Type;
   if (!fits || function.is_reg() || self.is_reg()) return Invoke::kUnknown;
-  Val method = recorder.new_virtual(VirtualKind::kBoundMethod, &PyMethod_Type);
-  recorder.set_field(method, field::kBoundMethod::kFunction, function);
-  recorder.set_field(method, field::kBoundMethod::kSelf, self);
+  Val method = new_virtual(recorder, VirtualKind::kBoundMethod, &PyMethod_Type);
+  set_field(recorder, method, field::kBoundMethod::kFunction, function);
+  set_field(recorder, method, field::kBoundMethod::kSelf, self);
   return give(recorder, frame, pops, method);
 }
 

@@ -6,6 +6,8 @@
 #include "record/mirror/abstract.h"
 #include "record/mirror/builtins.h"
 #include "record/mirror/filling.h"
+#include "record/state/values.h"
+#include "record/state/writes.h"
 
 namespace pijit {
 namespace {
@@ -14,13 +16,13 @@ using Keys = KeyList;
 
 // The set that a method writes; Null: it is none.
 Val written_set(Recorder& recorder, const Arguments& args) {
-  Val set = recorder.writable(args.values[0]);
-  return !set.is_null() && recorder.model(set).kind == VirtualKind::kSet ? set : Val();
+  Val set = writable(recorder, args.values[0]);
+  return !set.is_null() && recorder.heap.model(set).kind == VirtualKind::kSet ? set : Val();
 }
 
 Val known_set(Recorder& recorder, const Arguments& args) {
   Val set = written_set(recorder, args);
-  return set.is_null() || args.values[0].is_virtual() ? set : recorder.content_of(args.values[0]);
+  return set.is_null() || args.values[0].is_virtual() ? set : content_of(recorder, args.values[0]);
 }
 
 // The keys of any iterable, each once.
@@ -31,7 +33,7 @@ Task<Keys> keys_of(Drive& drive, Val iterable) {
   if (!recorder.live()) co_await drive.unknown();
   const Vals items = co_await collect(drive, iterable);
   for (Val item : items) {
-    PyObject* key = recorder.key_of(item);
+    PyObject* key = key_of(recorder, item);
     if (key == nullptr) co_await drive.unknown();
     if (!keys.holds(key)) keys.push_back(key);
   }
@@ -40,12 +42,12 @@ Task<Keys> keys_of(Drive& drive, Val iterable) {
 
 // What a real set is updated with: the container itself, for its order, or what an iterator gave.
 Val given(Recorder& recorder, Val iterable, const Keys& keys) {
-  PyTypeObject* type = recorder.type_of(iterable);
+  PyTypeObject* type = recorder.heap.type_of(iterable);
   for (PyTypeObject* known : {&PyList_Type, &PyTuple_Type, &PySet_Type, &PyFrozenSet_Type, &PyDict_Type, &PyRange_Type,
                               &PyUnicode_Type, &PyDictKeys_Type, &PyDictValues_Type})
     if (type == known) return iterable;
   Vals items;
-  for (PyObject* key : keys) items.push_back(recorder.keep_key(key));
+  for (PyObject* key : keys) items.push_back(keep_key(recorder, key));
   return recorder.new_tuple(&PyTuple_Type, items.data(), items.size());
 }
 
@@ -56,7 +58,7 @@ Task<Val> set_add(Drive& drive, Arguments args) {
   PyObject* key = co_await identity_key(drive, args.values[1]);
   const Objects keys(1, key);
   const Vals real(1, args.values[1]);
-  if (!recorder.add_keys(set, keys, "add", real)) co_await drive.unknown();
+  if (!add_keys(recorder, set, keys, "add", real)) co_await drive.unknown();
   co_return none_value();
 }
 
@@ -64,23 +66,23 @@ template <bool kMustBeThere>
 Task<Val> set_remove(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
   Val set = known_set(recorder, args);
-  PyObject* key = recorder.key_of(args.values[1]);
+  PyObject* key = key_of(recorder, args.values[1]);
   if (set.is_null() || key == nullptr) co_await drive.unknown();
-  const ptrdiff_t at = recorder.model(set).keys.find(key);
+  const ptrdiff_t at = recorder.heap.model(set).keys.find(key);
   if (at < 0 && kMustBeThere) co_await drive.raise();
   if (at < 0) co_return none_value();
   const Vals real(1, args.values[1]);
-  if (!recorder.remove_key(set, static_cast<size_t>(at), "discard", real)) co_await drive.unknown();
+  if (!remove_key(recorder, set, static_cast<size_t>(at), "discard", real)) co_await drive.unknown();
   co_return none_value();
 }
 
 Task<Val> set_clear(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
   Val set = written_set(recorder, args);
-  if (!set.is_null()) set = recorder.content_to_drop(args.values[0]);
+  if (!set.is_null()) set = content_to_drop(recorder, args.values[0]);
   const Keys nothing;
   const Vals real;
-  if (set.is_null() || !recorder.replace_keys(set, nothing, "clear", real)) co_await drive.unknown();
+  if (set.is_null() || !replace_keys(recorder, set, nothing, "clear", real)) co_await drive.unknown();
   co_return none_value();
 }
 
@@ -88,11 +90,11 @@ Task<Val> set_clear(Drive& drive, Arguments args) {
 Task<Val> set_pop(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
   Val set = known_set(recorder, args);
-  if (set.is_null() || recorder.model(set).keys.size() > 1) co_await drive.unknown();
-  if (recorder.model(set).keys.empty()) co_await drive.raise();
-  Val item = recorder.keep_key(recorder.model(set).keys[0]);
+  if (set.is_null() || recorder.heap.model(set).keys.size() > 1) co_await drive.unknown();
+  if (recorder.heap.model(set).keys.empty()) co_await drive.raise();
+  Val item = keep_key(recorder, recorder.heap.model(set).keys[0]);
   const Vals real(1, item);
-  if (!recorder.remove_key(set, 0, "discard", real)) co_await drive.unknown();
+  if (!remove_key(recorder, set, 0, "discard", real)) co_await drive.unknown();
   co_return item;
 }
 
@@ -129,7 +131,7 @@ template <Combine kHow>
 Task<Val> set_combine(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
   Keys keys;
-  PyTypeObject* type = recorder.type_of(args.values[0]);
+  PyTypeObject* type = recorder.heap.type_of(args.values[0]);
   if ((type != &PySet_Type && type != &PyFrozenSet_Type) || !set_keys(recorder, args.values[0], &keys))
     co_await drive.unknown();
   Vals operands(1, args.values[0]);
@@ -163,27 +165,27 @@ Task<bool> update_from(Drive& drive, Val container, Val set, Val source) {
   for (;;) {
     const Val item = co_await iter_next(drive, iterator);
     if (item.is_null()) break;
-    PyObject* key = recorder.key_of(item);
+    PyObject* key = key_of(recorder, item);
     bool follows = key != nullptr;
     if (follows && kHow == Combine::kUnion) {
       follows = filling.add(key);
     } else if (follows && kHow == Combine::kDifference) {
       follows = filling.discard(key);
     } else if (follows && !found.holds(key)) {
-      if (kHow == Combine::kSymmetric || recorder.model(set).keys.holds(key)) found.push_back(key);
+      if (kHow == Combine::kSymmetric || recorder.heap.model(set).keys.holds(key)) found.push_back(key);
     }
     if (!follows) co_await drive.unknown();
   }
   if (!filling.flush()) co_await drive.unknown();
   if (kHow == Combine::kUnion || kHow == Combine::kDifference) co_return true;
-  const Keys now = recorder.model(set).keys;
-  const bool foreign = recorder.is_real(set) && recorder.trace().epochs.size() != epoch;
+  const Keys now = recorder.heap.model(set).keys;
+  const bool foreign = is_real(recorder, set) && recorder.trace().epochs.size() != epoch;
   const bool lost = std::any_of(found.begin(), found.end(), [&](PyObject* key) { return !now.holds(key); });
   if (foreign || (kHow == Combine::kIntersection && lost)) co_await drive.unknown();
   const Keys keys = combine(kHow, now, found);
-  if (keys.size() > 1 && !recorder.is_real(set)) recorder.materialize(set);
+  if (keys.size() > 1 && !is_real(recorder, set)) materialize(recorder, set);
   const Vals operands(1, given(recorder, source, found));
-  if (!recorder.live() || !recorder.replace_keys(set, keys, method, operands)) co_await drive.unknown();
+  if (!recorder.live() || !replace_keys(recorder, set, keys, method, operands)) co_await drive.unknown();
   co_return true;
 }
 
@@ -200,27 +202,27 @@ Task<Val> set_combine_update(Drive& drive, Arguments args) {
     co_return none_value();
   }
   Keys keys, more;  // all that it has in the end; what a union adds
-  if (kHow != Combine::kUnion) keys = recorder.model(set).keys;
+  if (kHow != Combine::kUnion) keys = recorder.heap.model(set).keys;
   Vals operands;
   bool by_table = kHow == Combine::kIntersection || kHow == Combine::kSymmetric;
   for (size_t i = 1; i < args.values.size(); ++i) {
     const Keys others = co_await keys_of(drive, args.values[i]);
     if (kHow == Combine::kUnion) {
-      add_new(recorder.model(set).keys, others, &more);
+      add_new(recorder.heap.model(set).keys, others, &more);
     } else {
       keys = combine(kHow, keys, others);
     }
     by_table = by_table || (kHow == Combine::kUnion && has_table(recorder, args.values[i]));
     operands.push_back(given(recorder, args.values[i], others));
   }
-  const size_t size = kHow == Combine::kUnion ? recorder.model(set).keys.size() + more.size() : keys.size();
-  if (by_table && size > 1 && !recorder.is_real(set)) {
-    recorder.materialize(set);
+  const size_t size = kHow == Combine::kUnion ? recorder.heap.model(set).keys.size() + more.size() : keys.size();
+  if (by_table && size > 1 && !is_real(recorder, set)) {
+    materialize(recorder, set);
     if (!recorder.live()) co_await drive.unknown();
   }
   const char* const method = kUpdates[static_cast<size_t>(kHow)];
-  if (!(kHow == Combine::kUnion ? recorder.add_keys(set, more, method, operands)
-                                : recorder.replace_keys(set, keys, method, operands)))
+  if (!(kHow == Combine::kUnion ? add_keys(recorder, set, more, method, operands)
+                                : replace_keys(recorder, set, keys, method, operands)))
     co_await drive.unknown();
   co_return none_value();
 }
@@ -237,7 +239,7 @@ Task<Val> relation_to_items(Drive& drive, Val set, Val source) {
   for (;;) {
     const Val item = co_await iter_next(drive, iterator);
     if (item.is_null()) break;
-    PyObject* key = recorder.key_of(item);
+    PyObject* key = key_of(recorder, item);
     if (key == nullptr) co_await drive.unknown();
     mine.clear();
     if (!set_keys(recorder, set, &mine)) co_await drive.unknown();
@@ -272,7 +274,7 @@ Task<Val> set_copy(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
   Keys keys;
   if (!set_keys(recorder, args.values[0], &keys)) co_await drive.unknown();
-  if (recorder.type_of(args.values[0]) == &PyFrozenSet_Type) co_return args.values[0];
+  if (recorder.heap.type_of(args.values[0]) == &PyFrozenSet_Type) co_return args.values[0];
   Val copy = new_set(recorder, &PySet_Type, keys, reinterpret_cast<PyObject*>(&PySet_Type), args.values);
   if (copy.is_null()) co_await drive.unknown();
   co_return copy;

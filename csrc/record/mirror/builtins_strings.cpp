@@ -3,6 +3,9 @@
 #include "cpython/keys.h"
 #include "record/mirror/abstract.h"
 #include "record/mirror/builtins.h"
+#include "record/state/contents.h"
+#include "record/state/exceptions.h"
+#include "record/state/values.h"
 
 namespace pijit {
 namespace {
@@ -12,7 +15,7 @@ PyObject* interned(const char* text) {
 }
 
 Val text_of(Recorder& recorder, const std::string& text) {
-  return recorder.owned(
+  return recorder.reads.owned(
       Ref::steal(PyUnicode_FromStringAndSize(text.data(), static_cast<Py_ssize_t>(text.size()))).get());
 }
 
@@ -28,7 +31,7 @@ bool append_utf8(PyObject* text, std::string* out) {
 Val owned_text(Recorder& recorder, PyObject* made) {
   Ref text = Ref::steal(made);
   if (!text) PyErr_Clear();
-  return text ? recorder.owned(text.get()) : Val();
+  return text ? recorder.reads.owned(text.get()) : Val();
 }
 
 // A class, a function of a module, ...: its text never changes while its type does not.
@@ -37,8 +40,8 @@ bool has_fixed_text(Recorder& recorder, PyObject* object) {
   if (!PyType_Check(object) || Py_TYPE(object)->tp_repr != PyType_Type.tp_repr ||
       Py_TYPE(object)->tp_str != PyBaseObject_Type.tp_str)
     return false;
-  recorder.guard_type_version(reinterpret_cast<PyTypeObject*>(object));
-  recorder.guard_type_version(Py_TYPE(object));
+  recorder.reads.guard_type_version(reinterpret_cast<PyTypeObject*>(object));
+  recorder.reads.guard_type_version(Py_TYPE(object));
   return recorder.live();
 }
 
@@ -54,15 +57,15 @@ Task<std::string> repr_items(Drive& drive, Vals items) {
 
 Task<Val> repr_container(Drive& drive, Val value) {
   Recorder& recorder = drive.recorder();
-  PyTypeObject* type = recorder.type_of(value);
+  PyTypeObject* type = recorder.heap.type_of(value);
   if (!drive.enter_repr(value)) co_await drive.unknown();
   Vals items;
   if (type == &PyDict_Type) {
     Objects keys;
     std::string text;
-    if (!recorder.dict_content(value, &keys, &items)) co_await drive.unknown();
+    if (!dict_content(recorder, value, &keys, &items)) co_await drive.unknown();
     for (size_t i = 0; i < keys.size(); ++i) {
-      const Vals key(1, recorder.keep_key(keys[i])), item(1, items[i]);
+      const Vals key(1, keep_key(recorder, keys[i])), item(1, items[i]);
       const std::string left = co_await repr_items(drive, key);
       const std::string right = co_await repr_items(drive, item);
       text += (i == 0 ? "" : ", ") + left + ": " + right;
@@ -70,7 +73,7 @@ Task<Val> repr_container(Drive& drive, Val value) {
     drive.leave_repr();
     co_return text_of(recorder, "{" + text + "}");
   }
-  if (!recorder.try_items(value, &items)) co_await drive.unknown();
+  if (!try_items(recorder, value, &items)) co_await drive.unknown();
   const std::string text = co_await repr_items(drive, items);
   drive.leave_repr();
   if (type == &PyList_Type) co_return text_of(recorder, "[" + text + "]");
@@ -85,7 +88,7 @@ Task<Val> special_text(Drive& drive, Val value, PyObject* name, Vals more) {
 }
 
 bool in_python(Recorder& recorder, PyTypeObject* type, PyObject* name) {
-  PyObject* method = (type->tp_flags & Py_TPFLAGS_HEAPTYPE) != 0 ? recorder.lookup_type(type, name) : nullptr;
+  PyObject* method = (type->tp_flags & Py_TPFLAGS_HEAPTYPE) != 0 ? recorder.reads.lookup_type(type, name) : nullptr;
   return method != nullptr && Py_TYPE(method) == &PyFunction_Type;
 }
 
@@ -94,7 +97,7 @@ bool in_python(Recorder& recorder, PyTypeObject* type, PyObject* name) {
 Task<Val> repr_of(Drive& drive, Val value) {
   static PyObject* const name = interned("__repr__");
   Recorder& recorder = drive.recorder();
-  if (value.is_reg() && !recorder.touches_tensor(value)) value = recorder.force(value);
+  if (value.is_reg() && !touches_tensor(recorder, value)) value = force(recorder, value);
   PyTypeObject* type = value.is_null() ? nullptr : guarded_type(recorder, value);
   if (type == nullptr) co_await drive.unknown();
   if (in_python(recorder, type, name)) {
@@ -117,7 +120,7 @@ Task<Val> repr_of(Drive& drive, Val value) {
 Task<Val> str_of(Drive& drive, Val value) {
   static PyObject* const name = interned("__str__");
   Recorder& recorder = drive.recorder();
-  if (value.is_reg() && !recorder.touches_tensor(value)) value = recorder.force(value);
+  if (value.is_reg() && !touches_tensor(recorder, value)) value = force(recorder, value);
   PyTypeObject* type = value.is_null() ? nullptr : guarded_type(recorder, value);
   if (type == nullptr) co_await drive.unknown();
   if (type == &PyUnicode_Type) co_return value;
@@ -126,12 +129,12 @@ Task<Val> str_of(Drive& drive, Val value) {
     Val text = co_await special_text(drive, value, name, none);
     co_return text;
   }
-  if (recorder.is_virtual(value, VirtualKind::kException)) {
+  if (recorder.heap.is_virtual(value, VirtualKind::kException)) {
     Vals args;
     const bool of_key = type->tp_str == reinterpret_cast<PyTypeObject*>(PyExc_KeyError)->tp_str;
     const bool known = type->tp_str == reinterpret_cast<PyTypeObject*>(PyExc_Exception)->tp_str || of_key;
-    if (!known || recorder.is_foreign(value) || recorder.model(value).items.empty() ||
-        !recorder.try_items(recorder.virtual_field(value, 0), &args) || args.size() > 1)
+    if (!known || is_foreign(recorder, value) || recorder.heap.model(value).items.empty() ||
+        !try_items(recorder, recorder.heap.virtual_field(value, 0), &args) || args.size() > 1)
       co_await drive.unknown();
     if (args.empty()) co_return text_of(recorder, "");
     if (of_key) {
@@ -155,7 +158,7 @@ Task<Val> str_of(Drive& drive, Val value) {
 Task<Val> format_of(Drive& drive, Val value, Val spec) {
   static PyObject* const name = interned("__format__");
   Recorder& recorder = drive.recorder();
-  if (value.is_reg() && !recorder.touches_tensor(value)) value = recorder.force(value);
+  if (value.is_reg() && !touches_tensor(recorder, value)) value = force(recorder, value);
   PyTypeObject* type = value.is_null() ? nullptr : guarded_type(recorder, value);
   PyObject* how = spec.object();
   if (type == nullptr || how == nullptr || !PyUnicode_Check(how)) co_await drive.unknown();
@@ -171,10 +174,10 @@ Task<Val> format_of(Drive& drive, Val value, Val spec) {
       PyErr_Clear();
       co_await drive.raise();
     }
-    co_return recorder.owned(made.get());
+    co_return recorder.reads.owned(made.get());
   }
   // object.__format__: str(), and nothing else may be asked for.
-  PyObject* method = recorder.lookup_type(type, name);
+  PyObject* method = recorder.reads.lookup_type(type, name);
   if (method != cpython::lookup_type(&PyBaseObject_Type, name)) co_await drive.unknown();
   if (PyUnicode_GET_LENGTH(how) != 0) co_await drive.raise();
   Val text = co_await str_of(drive, value);
@@ -225,7 +228,7 @@ Task<Val> str_join(Drive& drive, Arguments args) {
   const Vals items = co_await collect_all(drive, args.values[1]);
   Ref list = Ref::steal(PyList_New(0));
   for (Val item : items) {
-    item = recorder.force(item);
+    item = force(recorder, item);
     if (item.object() == nullptr) co_await drive.unknown();
     if (!PyUnicode_Check(item.object())) co_await drive.raise();
     PyList_Append(list.get(), item.object());
@@ -313,7 +316,7 @@ Task<Val> str_format(Drive& drive, Arguments args) {
     if (field.conversion == 'r') value = co_await repr_of(drive, value);
     Val part = co_await format_of(drive, value, text_of(recorder, field.spec));
     const bool alone = text.empty() && i + 2 == fields.size() && fields[i + 1].before.empty();
-    if (alone && recorder.type_of(part) == &PyUnicode_Type) co_return part;
+    if (alone && recorder.heap.type_of(part) == &PyUnicode_Type) co_return part;
     if (!append_utf8(part.object(), &text)) co_await drive.unknown();
   }
   co_return text_of(recorder, text);
@@ -329,9 +332,9 @@ Task<Val> percent(Drive& drive, Val format, Val values) {
   Vals items;
   Objects keys;
   const bool mapping = is_dict_like(recorder, values);
-  const bool tuple = recorder.type_of(values) == &PyTuple_Type;
-  if (mapping && !recorder.dict_content(values, &keys, &items)) co_await drive.unknown();
-  if (tuple && !recorder.try_items(values, &items)) co_await drive.unknown();
+  const bool tuple = recorder.heap.type_of(values) == &PyTuple_Type;
+  if (mapping && !dict_content(recorder, values, &keys, &items)) co_await drive.unknown();
+  if (tuple && !try_items(recorder, values, &items)) co_await drive.unknown();
   if (!mapping && !tuple) items.push_back(values);
   // Objects become texts first, in order: each conversion takes the next one.
   std::vector<Ref> objects;
@@ -364,12 +367,12 @@ Task<Val> percent(Drive& drive, Val format, Val values) {
     PyErr_Clear();
     co_await drive.raise();
   }
-  co_return recorder.owned(made.get());
+  co_return recorder.reads.owned(made.get());
 }
 
 bool step_format(Recorder& recorder, ShadowFrame& frame, int conversion, bool with_spec) {
   Arguments args;
-  args.values = {frame.top(with_spec ? 2 : 1), recorder.owned(Ref::steal(PyLong_FromLong(conversion)).get()),
+  args.values = {frame.top(with_spec ? 2 : 1), recorder.reads.owned(Ref::steal(PyLong_FromLong(conversion)).get()),
                  with_spec ? frame.top() : text_of(recorder, "")};
   return drive(recorder, frame, format_field, args, with_spec ? 2 : 1) != Invoke::kUnknown;
 }

@@ -1,6 +1,9 @@
 // Running tasks: from an instruction's begin to the first frame, from each frame's end to the next, and the result.
 #include "record/mirror/drive.h"
 
+#include "record/mirror/filling.h"
+#include "record/state/pending.h"
+
 namespace pijit {
 
 void DriveDeleter::operator()(Drive* drive) const noexcept {
@@ -63,7 +66,7 @@ void Drive::go_on() {
   Pending& pending = frame_.pending;
   if (pending.expects_frame && !pending.entered) return;  // one led to another: __getattribute__ to __getattr__
   inner_ = Inner();
-  inner_.raised = recorder_.is_raising();
+  inner_.raised = recorder_.raise.is_foreseen();
   inner_.ended = !inner_.raised && !pending.has_result;
   if (inner_.ended) inner_.returned = pending.y;
   if (pending.has_result) inner_.value = pending.result;
@@ -91,18 +94,18 @@ Invoke Drive::end() {
       if (waited_) recorder_.stop(Abort::kUnknownCall, "what C code does between two calls of Python");
       return waited_ ? Invoke::kStopped : Invoke::kUnknown;
     case State::kRaises:
-      recorder_.will_raise(frame_, pops_, raised_);
+      will_raise(recorder_, frame_, pops_, raised_);
       // Behind the place where the trace ends if the exception leaves it.
-      return recorder_.end_fillings(*this) ? Invoke::kStarted : Invoke::kStopped;
+      return end_fillings(recorder_, *this) ? Invoke::kStarted : Invoke::kStopped;
     case State::kPassesOn:
-      return recorder_.end_fillings(*this) ? Invoke::kStarted : Invoke::kStopped;
+      return end_fillings(recorder_, *this) ? Invoke::kStarted : Invoke::kStopped;
     case State::kLeft:
       return Invoke::kStarted;
     case State::kRunning:
       break;
   }
   const Val value = root_.handle().promise().value;
-  Pending& pending = recorder_.await(frame_, pops_, then_ == Then::kDrop ? 0 : then_ == Then::kUnpack ? 4 : 1);
+  Pending& pending = await(frame_, pops_, then_ == Then::kDrop ? 0 : then_ == Then::kUnpack ? 4 : 1);
   pending.result = value;
   pending.has_result = !value.is_null();
   pending.then = then_;

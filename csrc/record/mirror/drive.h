@@ -10,7 +10,7 @@
 // 3. While the instruction is under way CPython's own result is not there: a task says what it is, or hands over a
 //    function that reads it (`observe`) when the instruction is complete.
 // 4. A task changes what existed before only through logs, nodes and fillings (filling.h). An instruction is tried
-//    again only after these are taken back, or if the first attempt left everything as it was (Recorder::is_untouched).
+//    again only after these are taken back, or if the first attempt left everything as it was (is_untouched).
 #pragma once
 #include <algorithm>
 #include <coroutine>
@@ -80,7 +80,7 @@ class Drive : public FromPool {
   // by an inner call; true: await Never.
   bool leave(Invoke outcome) noexcept;
 
-  // Awaiting this gives what became of the call that was just set up (see Recorder::invoke).
+  // Awaiting this gives what became of the call that was just set up (see invoke).
   struct Wait {
     Drive& drive;
     Invoke outcome;
@@ -91,8 +91,8 @@ class Drive : public FromPool {
   Wait wait(Invoke outcome) noexcept { return {*this, outcome}; }
 
   // The exception of the inner frame is of this class; caught(): the C code clears it.
-  bool is_raised(PyObject* type) const noexcept { return recorder_.is_raised(type); }
-  void caught() noexcept { recorder_.caught(); }
+  bool is_raised(PyObject* type) const noexcept { return recorder_.raise.is_of(type); }
+  void caught() noexcept { recorder_.raise.caught(); }
 
   // The result is what `finish` makes of CPython's, at the end of the instruction; only for the outermost task.
   void observe(Finish finish) noexcept { finish_ = finish; }

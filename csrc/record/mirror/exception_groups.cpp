@@ -11,6 +11,12 @@
 #include "cpython/keys.h"
 #include "cpython/patch_releases.h"
 #include "record/mirror/builtins.h"
+#include "record/state/contents.h"
+#include "record/state/exceptions.h"
+#include "record/state/instances.h"
+#include "record/state/pending.h"
+#include "record/state/snapshot.h"
+#include "record/state/values.h"
 
 namespace pijit {
 
@@ -23,7 +29,7 @@ bool is_exception_group(PyTypeObject* type) {
 namespace {
 
 Val no_message(Recorder& recorder) {
-  return recorder.owned(Ref::steal(PyUnicode_FromString("")).get());
+  return recorder.reads.owned(Ref::steal(PyUnicode_FromString("")).get());
 }
 
 PyTypeObject* type_object(PyObject* type) {
@@ -41,7 +47,7 @@ const GroupNames& group_names() {
 }
 
 Val held_field(Recorder& recorder, Val exception, size_t index) {
-  const Vals& fields = recorder.model(exception).items;
+  const Vals& fields = recorder.heap.model(exception).items;
   return index < fields.size() ? fields[index] : Val();
 }
 
@@ -54,8 +60,8 @@ PyTypeObject* plain_group() {
 // Which of Python's two classes of groups these make.
 PyTypeObject* class_of_parts(Recorder& recorder, const Vals& parts) {
   for (Val part : parts)
-    if (recorder.type_of(part) == nullptr ||
-        PyType_IsSubtype(recorder.type_of(part), type_object(PyExc_Exception)) == 0)
+    if (recorder.heap.type_of(part) == nullptr ||
+        PyType_IsSubtype(recorder.heap.type_of(part), type_object(PyExc_Exception)) == 0)
       return type_object(PyExc_BaseExceptionGroup);
   return plain_group();
 }
@@ -69,12 +75,12 @@ Val new_group(Recorder& recorder, Val message, Val given, const Vals& parts) {
 // The group is as it was made and raised, and all that it holds is known.
 bool parts_of(Recorder& recorder, Val group, Vals* parts) {
   Val held;
-  if (!recorder.is_virtual(group, VirtualKind::kException) || recorder.is_foreign(group)) return false;
-  return recorder.attr_find(group, group_names().exceptions, &held) && recorder.try_items(held, parts);
+  if (!recorder.heap.is_virtual(group, VirtualKind::kException) || is_foreign(recorder, group)) return false;
+  return attr_find(recorder, group, group_names().exceptions, &held) && try_items(recorder, held, parts);
 }
 
 bool leaves_method(Recorder& recorder, PyTypeObject* type, PyObject* name) {
-  return recorder.lookup_type(type, name) == cpython::lookup_type(type_object(PyExc_BaseExceptionGroup), name);
+  return recorder.reads.lookup_type(type, name) == cpython::lookup_type(type_object(PyExc_BaseExceptionGroup), name);
 }
 
 // 1: it is to be taken out, 0: not, -1: not known.
@@ -87,7 +93,7 @@ class Splitter {
 
   // What matches and what does not, each of which may be Null. False: not known.
   bool split(Val exception, Val* match, Val* rest) {
-    PyTypeObject* type = recorder_.type_of(exception);
+    PyTypeObject* type = recorder_.heap.type_of(exception);
     const int yes = type == nullptr ? -1 : matches_(exception);
     if (yes < 0) return false;
     if (yes > 0 || !is_exception_group(type)) {
@@ -113,28 +119,28 @@ class Splitter {
     Val notes;
     if (type->tp_getattro != PyObject_GenericGetAttr || !leaves_method(recorder_, type, group_names().split) ||
         !leaves_method(recorder_, type, group_names().derive) ||
-        recorder_.lookup_type(type, group_names().notes) != nullptr)
+        recorder_.reads.lookup_type(type, group_names().notes) != nullptr)
       return false;
-    return !recorder_.attr_find(group, group_names().notes, &notes) ||
-           (recorder_.is_virtual(notes, VirtualKind::kList) && !recorder_.is_built(notes));
+    return !attr_find(recorder_, group, group_names().notes, &notes) ||
+           (recorder_.heap.is_virtual(notes, VirtualKind::kList) && !recorder_.heap.is_built(notes));
   }
 
   Val derived(Val group, const Vals& parts) {
     Val message, notes;
-    if (parts.empty() || !recorder_.attr_find(group, group_names().message, &message)) return Val();
+    if (parts.empty() || !attr_find(recorder_, group, group_names().message, &message)) return Val();
     const Val made = new_group(recorder_, message, recorder_.new_list(parts.data(), parts.size()), parts);
-    if (!recorder_.model(group).traced.empty()) {
-      const Val base = recorder_.traceback_of(group);
-      recorder_.set_field(made, kBase, base);
-      recorder_.model(made).traced.all() = recorder_.model(group).traced.all();
+    if (!recorder_.heap.model(group).traced.empty()) {
+      const Val base = traceback_of(recorder_, group);
+      set_field(recorder_, made, kBase, base);
+      recorder_.heap.model(made).traced.all() = recorder_.heap.model(group).traced.all();
     }
     if (const Val context = held_field(recorder_, group, kContext); !context.is_null())
-      recorder_.set_field(made, kContext, context);
+      set_field(recorder_, made, kContext, context);
     const Val cause = held_field(recorder_, group, kCause);
-    recorder_.set_field(made, kCause, cause.is_null() ? Val::constant(Py_None) : cause);
-    if (!recorder_.attr_find(group, group_names().notes, &notes)) return made;
-    const Vals lines = recorder_.model(notes).items;
-    recorder_.attr_set(made, group_names().notes, recorder_.new_list(lines.data(), lines.size()));
+    set_field(recorder_, made, kCause, cause.is_null() ? Val::constant(Py_None) : cause);
+    if (!attr_find(recorder_, group, group_names().notes, &notes)) return made;
+    const Vals lines = recorder_.heap.model(notes).items;
+    attr_set(recorder_, made, group_names().notes, recorder_.new_list(lines.data(), lines.size()));
     return made;
   }
 
@@ -146,12 +152,12 @@ class Splitter {
 // The objects that CPython made are those of the model. False: they are not.
 bool note_made(Recorder& recorder, Val made, PyObject* object) {
   if (made.is_null() || made.object() == Py_None) return object == Py_None;
-  if (PyObject* known = recorder.real(made)) return known == object;
+  if (PyObject* known = recorder.heap.real(made)) return known == object;
   Vals parts;
-  if (recorder.type_of(made) != Py_TYPE(object) || !parts_of(recorder, made, &parts)) return false;
+  if (recorder.heap.type_of(made) != Py_TYPE(object) || !parts_of(recorder, made, &parts)) return false;
   PyObject* held = reinterpret_cast<PyBaseExceptionGroupObject*>(object)->excs;
   if (PyTuple_GET_SIZE(held) != static_cast<Py_ssize_t>(parts.size())) return false;
-  recorder.model(made).real = object;
+  recorder.heap.model(made).real = object;
   for (size_t i = 0; i < parts.size(); ++i)
     if (!note_made(recorder, parts[i], PyTuple_GET_ITEM(held, static_cast<Py_ssize_t>(i)))) return false;
   return true;
@@ -160,9 +166,9 @@ bool note_made(Recorder& recorder, Val made, PyObject* object) {
 // By class, as `except*` does. `handled` is what the frame handles.
 Matches by_class(Recorder& recorder, const std::vector<PyTypeObject*>& classes) {
   return [&recorder, classes](Val exception) {
-    if (!exception.is_const() && !recorder.is_virtual(exception, VirtualKind::kException)) return -1;
+    if (!exception.is_const() && !recorder.heap.is_virtual(exception, VirtualKind::kException)) return -1;
     if (!guard_class(recorder, exception)) return -1;
-    PyTypeObject* type = recorder.type_of(exception);
+    PyTypeObject* type = recorder.heap.type_of(exception);
     return static_cast<int>(std::any_of(classes.begin(), classes.end(),
                                         [&](PyTypeObject* cls) { return PyType_IsSubtype(type, cls) != 0; }));
   };
@@ -171,7 +177,7 @@ Matches by_class(Recorder& recorder, const std::vector<PyTypeObject*>& classes) 
 // Whose traceback begins where that of `exception` does after so many entries: the exception that got the first of
 // them, and how many it had then.
 std::pair<Val, size_t> traceback_owner(Recorder& recorder, Val exception) {
-  size_t length = recorder.model(exception).traced.size();
+  size_t length = recorder.heap.model(exception).traced.size();
   for (;;) {
     const Val base = held_field(recorder, exception, kBase);
     if (length == 0) return {};
@@ -179,7 +185,7 @@ std::pair<Val, size_t> traceback_owner(Recorder& recorder, Val exception) {
     const Trace& trace = recorder.trace();
     const size_t before = trace.log[trace.virtuals[base.index()].tail].index;
     if (length > before) return {exception, length};
-    exception = recorder.virtual_field(base, 0);
+    exception = recorder.heap.virtual_field(base, 0);
     length = before;
   }
 }
@@ -193,7 +199,7 @@ int is_as_caught(Recorder& recorder, Val exception, Val caught) {
     if (other.is_null()) other = Val::constant(Py_None);
     if (one == other) continue;
     const bool at_entry =
-        recorder.is_virtual(one, VirtualKind::kHandled) || recorder.is_virtual(other, VirtualKind::kHandled);
+        recorder.heap.is_virtual(one, VirtualKind::kHandled) || recorder.heap.is_virtual(other, VirtualKind::kHandled);
     return at_entry ? -1 : 0;
   }
   return traceback_owner(recorder, exception) == traceback_owner(recorder, caught);
@@ -201,7 +207,7 @@ int is_as_caught(Recorder& recorder, Val exception, Val caught) {
 
 void collect_leaves(Recorder& recorder, Val exception, Vals* leaves) {
   Vals parts;
-  if (!is_exception_group(recorder.type_of(exception))) return leaves->push_back(exception);
+  if (!is_exception_group(recorder.heap.type_of(exception))) return leaves->push_back(exception);
   if (parts_of(recorder, exception, &parts))
     for (Val part : parts) collect_leaves(recorder, part, leaves);
 }
@@ -211,7 +217,7 @@ Val raised_in_the_end(Recorder& recorder, Val caught, const Vals& exceptions) {
   Vals raised, leaves;
   for (Val exception : exceptions) {
     if (exception.object() == Py_None) continue;
-    if (!recorder.is_virtual(exception, VirtualKind::kException) || recorder.is_foreign(exception)) return Val();
+    if (!recorder.heap.is_virtual(exception, VirtualKind::kException) || is_foreign(recorder, exception)) return Val();
     const int again = is_as_caught(recorder, exception, caught);
     if (again < 0) return Val();
     if (again > 0) {
@@ -222,7 +228,7 @@ Val raised_in_the_end(Recorder& recorder, Val caught, const Vals& exceptions) {
   }
   Val rest, nothing;
   const Matches is_leaf = [&](Val exception) {
-    if (is_exception_group(recorder.type_of(exception))) return 0;
+    if (is_exception_group(recorder.heap.type_of(exception))) return 0;
     return static_cast<int>(std::find(leaves.begin(), leaves.end(), exception) != leaves.end());
   };
   if (!Splitter(recorder, is_leaf, false).split(caught, &rest, &nothing)) return Val();
@@ -235,59 +241,58 @@ Val raised_in_the_end(Recorder& recorder, Val caught, const Vals& exceptions) {
 }  // namespace
 
 Val new_group(Recorder& recorder, PyTypeObject* type, Val args, const Vals& parts) {
-  const Val message = recorder.virtual_field(args, 0), given = recorder.virtual_field(args, 1);
-  const bool tuple = recorder.type_of(given) == &PyTuple_Type && !given.is_reg();
+  const Val message = recorder.heap.virtual_field(args, 0), given = recorder.heap.virtual_field(args, 1);
+  const bool tuple = recorder.heap.type_of(given) == &PyTuple_Type && !given.is_reg();
   const Val held = tuple ? given : recorder.new_tuple(&PyTuple_Type, parts.data(), parts.size());
   const Val fixed[] = {message, held};
   const Val first = recorder.new_tuple(&PyTuple_Type, fixed, 2);
   if (type == type_object(PyExc_BaseExceptionGroup)) type = class_of_parts(recorder, parts);
-  const Val group = recorder.new_virtual(VirtualKind::kException, type);
-  recorder.set_field(group, kArgs, first);
-  recorder.set_field(group, kArgs, args);
+  const Val group = new_virtual(recorder, VirtualKind::kException, type);
+  set_field(recorder, group, kArgs, first);
+  set_field(recorder, group, kArgs, args);
   // What its members show. They are made with the group, so nothing is logged.
-  Model& content = recorder.model(group);
+  Model& content = recorder.heap.model(group);
   content.names = {group_names().message, group_names().exceptions};
   content.attrs = {message, held};
-  for (size_t i = 0; i < content.attrs.size(); ++i) recorder.mention(group, content.attrs[i], i);
+  for (size_t i = 0; i < content.attrs.size(); ++i) recorder.heap.mention(group, content.attrs[i], i);
   return group;
 }
 
 bool guard_class(Recorder& recorder, Val exception) {
-  PyTypeObject* type = recorder.type_of(exception);
+  PyTypeObject* type = recorder.heap.type_of(exception);
   PyObject* dict = nullptr;
   if (exception.is_const()) {
-    if (!recorder.guard_instance(exception.object(), &dict)) return false;
-  } else if (recorder.is_built(exception) && (type->tp_flags & Py_TPFLAGS_HEAPTYPE) != 0) {
-    Node& node = recorder.emit_node(Op::kGuardType);  // foreign code may have set its class
+    if (!guard_instance(recorder, exception.object(), &dict)) return false;
+  } else if (recorder.heap.is_built(exception) && (type->tp_flags & Py_TPFLAGS_HEAPTYPE) != 0) {
+    Node& node = emit_node(recorder, Op::kGuardType);  // foreign code may have set its class
     node.a = Val::reg(recorder.trace().virtuals[exception.index()].reg);
-    node.b = recorder.owned(reinterpret_cast<PyObject*>(type));
+    node.b = recorder.reads.owned(reinterpret_cast<PyObject*>(type));
   }
-  recorder.guard_type_version(type);
+  recorder.reads.guard_type_version(type);
   return recorder.live();
 }
 
 bool step_group_match(Recorder& recorder, ShadowFrame& frame, const std::vector<PyTypeObject*>& classes) {
   const Val exception = frame.top(2);
-  if (exception.object() == Py_None) return recorder.done(frame, 1, Val::constant(Py_None)), true;
-  if (!recorder.is_virtual(exception, VirtualKind::kException)) return false;
+  if (exception.object() == Py_None) return done(frame, 1, Val::constant(Py_None)), true;
+  if (!recorder.heap.is_virtual(exception, VirtualKind::kException)) return false;
   for (PyTypeObject* cls : classes)
     if (is_exception_group(cls)) return false;
   Val match, rest;
-  const bool naked = !is_exception_group(recorder.type_of(exception));
+  const bool naked = !is_exception_group(recorder.heap.type_of(exception));
   if (!Splitter(recorder, by_class(recorder, classes), true).split(exception, &match, &rest)) return false;
-  if (match.is_null() && (naked || !cpython::kUnmatchedIsCopied))
-    return recorder.done(frame, 1, Val::constant(Py_None)), true;
+  if (match.is_null() && (naked || !cpython::kUnmatchedIsCopied)) return done(frame, 1, Val::constant(Py_None)), true;
   if (naked && cpython::wrapped_have_tracebacks()) return false;
   if (match.is_null()) {
     match = Val::constant(Py_None);
   } else if (naked) {
     match = new_group(recorder, no_message(recorder), recorder.new_tuple(&PyTuple_Type, &match, 1), {match});
   }
-  Pending& pending = recorder.await(frame, 2, 2);
+  Pending& pending = await(frame, 2, 2);
   pending.result = match;
   pending.y = rest.is_null() ? Val::constant(Py_None) : rest;
   pending.finish = [](Recorder& r, ShadowFrame& f, PyObject*) {
-    if (!note_made(r, f.pending.result, r.stack_real(1)) || !note_made(r, f.pending.y, r.stack_real(2)))
+    if (!note_made(r, f.pending.result, r.frames.operand(1)) || !note_made(r, f.pending.y, r.frames.operand(2)))
       return r.stop(Abort::kUnknownOperand, "an exception group");
     if (f.pending.result.object() != Py_None) f.handled.back() = f.pending.result;
   };
@@ -297,14 +302,14 @@ bool step_group_match(Recorder& recorder, ShadowFrame& frame, const std::vector<
 bool step_group_reraise(Recorder& recorder, ShadowFrame& frame) {
   const Val caught = frame.top(2);
   Vals exceptions;
-  if (!recorder.is_virtual(caught, VirtualKind::kException) || !recorder.try_items(frame.top(), &exceptions) ||
+  if (!recorder.heap.is_virtual(caught, VirtualKind::kException) || !try_items(recorder, frame.top(), &exceptions) ||
       exceptions.empty())
     return false;
-  const bool group = is_exception_group(recorder.type_of(caught));
-  if (group && recorder.is_foreign(caught)) return false;
+  const bool group = is_exception_group(recorder.heap.type_of(caught));
+  if (group && is_foreign(recorder, caught)) return false;
   const Val raised = group ? raised_in_the_end(recorder, caught, exceptions) : exceptions[0];
   if (raised.is_null() || raised.is_reg()) return false;
-  recorder.observe(frame, 2, [](Recorder& r, ShadowFrame& f, PyObject* result) {
+  observe(frame, 2, [](Recorder& r, ShadowFrame& f, PyObject* result) {
     f.pending.result = f.pending.x;
     if (!note_made(r, f.pending.x, result)) r.stop(Abort::kUnknownOperand, "an exception group");
   });
@@ -317,7 +322,7 @@ void find_group_class() {
 }
 
 Val exception_attribute(Recorder& recorder, Val exception, PyObject* name) {
-  if (recorder.is_foreign(exception)) return Val();
+  if (is_foreign(recorder, exception)) return Val();
   const auto is = [&](const char* text) { return has_name(name, text); };
   const auto or_none = [&](size_t index) {
     const Val value = held_field(recorder, exception, index);
@@ -325,11 +330,11 @@ Val exception_attribute(Recorder& recorder, Val exception, PyObject* name) {
   };
   if (is("args")) return held_field(recorder, exception, kArgs);
   if (is("__cause__")) return or_none(kCause);
-  if (is("__traceback__")) return recorder.traceback_of(exception);
+  if (is("__traceback__")) return traceback_of(recorder, exception);
   if (!is("__context__")) return Val();
   const Val context = or_none(kContext);
-  if (!recorder.is_virtual(context, VirtualKind::kHandled)) return context;
-  return recorder.nothing_handled_at_entry() ? Val::constant(Py_None) : Val();
+  if (!recorder.heap.is_virtual(context, VirtualKind::kHandled)) return context;
+  return nothing_handled_at_entry(recorder) ? Val::constant(Py_None) : Val();
 }
 
 }  // namespace pijit

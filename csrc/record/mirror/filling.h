@@ -4,7 +4,7 @@
 // model of the container therefore has each item at once. What a replay writes to a container that is real waits here
 // until it is needed (flush), so that usually one node writes all of it: a node for each item would leave no way back
 // to the start of the instruction, and an exit in the Python between two items needs that way (level_to_leave).
-// 1. A node that may read or write the container comes after a flush (Recorder::flush_fillings).
+// 1. A node that may read or write the container comes after a flush (flush_fillings).
 // 2. Foreign code between two items may have changed a real container: then the fill is not followed.
 #pragma once
 #include "record/mirror/drive.h"
@@ -45,5 +45,8 @@ class Filling {
   Vals hidden_;  // items of a list that is being sorted
   bool hides_ = false, hides_real_ = false;
 };
+
+bool end_fillings(Recorder&, const Drive& of);  // fillings of C code that raises
+bool is_untouched(const Recorder&, const TraceMark& mark);
 
 }  // namespace pijit

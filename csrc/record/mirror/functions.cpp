@@ -3,7 +3,12 @@
 // A function that is made here has what Python may read and write of it in the fields of its model; what else is
 // written to it is in its __dict__, which is its attributes.
 #include "cpython/keys.h"
+#include "record/calls.h"
 #include "record/mirror/builtins.h"
+#include "record/state/contents.h"
+#include "record/state/instances.h"
+#include "record/state/pending.h"
+#include "record/state/values.h"
 
 namespace pijit {
 
@@ -37,39 +42,39 @@ Val no_type_parameters() {
 }
 
 bool has_field(Recorder& recorder, Val function, uint32_t field) {
-  const Vals& fields = recorder.model(function).items;
+  const Vals& fields = recorder.heap.model(function).items;
   return field < fields.size() && !fields[field].is_null();
 }
 
 // Annotations are kept as a tuple of names and values until they are first asked for.
 Val annotations_of(Recorder& recorder, Val function) {
   if (has_field(recorder, function, kAnnotate)) return Val();  // they are made by a call
-  const Val kept = recorder.virtual_field(function, kAnnotations);
-  if (recorder.type_of(kept) == &PyDict_Type) return kept;
+  const Val kept = recorder.heap.virtual_field(function, kAnnotations);
+  if (recorder.heap.type_of(kept) == &PyDict_Type) return kept;
   Vals items;
-  if (recorder.is_built(function) || (!kept.is_null() && !recorder.try_items(kept, &items))) return Val();
-  const Val dict = recorder.new_dict();
+  if (recorder.heap.is_built(function) || (!kept.is_null() && !try_items(recorder, kept, &items))) return Val();
+  const Val dict = new_dict(recorder);
   for (size_t i = 0; i + 1 < items.size(); i += 2) {
-    PyObject* key = recorder.key_of(items[i]);
+    PyObject* key = key_of(recorder, items[i]);
     if (key == nullptr) return Val();
-    recorder.dict_set(dict, key, items[i + 1]);
+    dict_set(recorder, dict, key, items[i + 1]);
   }
-  recorder.set_field(function, kAnnotations, dict);
+  set_field(recorder, function, kAnnotations, dict);
   return dict;
 }
 
 // The module that a new function says it is of: what its globals said when it was made.
 Val module_of(Recorder& recorder, Val function) {
-  PyObject *globals = recorder.virtual_field(function, kGlobals).object(), *module = nullptr;
+  PyObject *globals = recorder.heap.virtual_field(function, kGlobals).object(), *module = nullptr;
   Val written;
-  if (globals == nullptr || recorder.overlay_find(globals, names().name, &written)) return Val();
-  if (!recorder.read_dict(globals, names().name, &module)) return Val();
-  return module == nullptr ? Val::constant(Py_None) : recorder.constant(module);
+  if (globals == nullptr || overlay_find(recorder, globals, names().name, &written)) return Val();
+  if (!recorder.reads.read_dict(globals, names().name, &module)) return Val();
+  return module == nullptr ? Val::constant(Py_None) : constant(recorder, module);
 }
 
 Val doc_of(Recorder& recorder, PyCodeObject* code) {
   PyObject* doc = cpython::docstring(code);
-  return doc != nullptr ? recorder.owned(doc) : Val::constant(Py_None);
+  return doc != nullptr ? recorder.reads.owned(doc) : Val::constant(Py_None);
 }
 
 Val new_function_attribute(Recorder& recorder, Val function, PyObject* name) {
@@ -77,13 +82,13 @@ Val new_function_attribute(Recorder& recorder, Val function, PyObject* name) {
   if (field == kAnnotations) return annotations_of(recorder, function);
   if (is_type_parameters(name)) return no_type_parameters();
   if (field == function_field::kFields) return Val();
-  const Vals& fields = recorder.model(function).items;
+  const Vals& fields = recorder.heap.model(function).items;
   const Val value = field < fields.size() ? fields[field] : Val();
   if (!value.is_null()) return value;
   auto* code = reinterpret_cast<PyCodeObject*>(fields[kCode].object());
   switch (field) {
     case kName:
-      return recorder.owned(code->co_name);
+      return recorder.reads.owned(code->co_name);
     case kModule:
       return module_of(recorder, function);
     case kDoc:
@@ -96,14 +101,14 @@ Val new_function_attribute(Recorder& recorder, Val function, PyObject* name) {
 // What a function has there, or None.
 Val slot_of(Recorder& recorder, PyObject* function, Py_ssize_t offset) {
   PyObject* kept = nullptr;
-  if (!recorder.guard_slot(function, offset, &kept)) return Val();
-  return kept == nullptr ? Val::constant(Py_None) : recorder.constant(kept);
+  if (!recorder.reads.guard_slot(function, offset, &kept)) return Val();
+  return kept == nullptr ? Val::constant(Py_None) : constant(recorder, kept);
 }
 
 Invoke builtin_vars(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
   Val result;
   bool missing = false;
-  const Invoke outcome = recorder.get_attribute(frame, args.values[0], names().dict, pops, &result, &missing);
+  const Invoke outcome = get_attribute(recorder, frame, args.values[0], names().dict, pops, &result, &missing);
   if (!recorder.live()) return Invoke::kStopped;
   if (outcome != Invoke::kStarted || frame.pending.active) return outcome;
   return give(recorder, frame, pops, result);
@@ -115,11 +120,11 @@ Val function_attribute(Recorder& recorder, Val object, PyObject* name) {
   if (object.is_virtual()) return new_function_attribute(recorder, object, name);
   auto* function = reinterpret_cast<PyFunctionObject*>(object.object());
   const auto or_none = [](PyObject* part) { return Val::constant(part == nullptr ? Py_None : part); };
-  if (!recorder.reads().guard_function(function)) return Val();
+  if (!recorder.reads.guard_function(function)) return Val();
   if (is_type_parameters(name)) {
     PyObject* kept = cpython::object_at(object.object(), cpython::kTypeParameters);
-    if (!recorder.guard_slot(object.object(), cpython::kTypeParameters, &kept)) return Val();
-    return kept == nullptr || PyTuple_GET_SIZE(kept) == 0 ? no_type_parameters() : recorder.constant(kept);
+    if (!recorder.reads.guard_slot(object.object(), cpython::kTypeParameters, &kept)) return Val();
+    return kept == nullptr || PyTuple_GET_SIZE(kept) == 0 ? no_type_parameters() : constant(recorder, kept);
   }
   switch (field_of(name)) {
     case kCode:
@@ -130,7 +135,7 @@ Val function_attribute(Recorder& recorder, Val object, PyObject* name) {
       const auto at = static_cast<Py_ssize_t>(qualified ? offsetof(PyFunctionObject, func_qualname)
                                                         : offsetof(PyFunctionObject, func_name));
       PyObject* kept = nullptr;
-      return recorder.guard_slot(object.object(), at, &kept) ? recorder.owned(kept) : Val();
+      return recorder.reads.guard_slot(object.object(), at, &kept) ? recorder.reads.owned(kept) : Val();
     }
     case kDefaults:
       return or_none(function->func_defaults);
@@ -139,7 +144,8 @@ Val function_attribute(Recorder& recorder, Val object, PyObject* name) {
     case kAnnotations: {
       PyObject* kept = function->func_annotations;
       if (kept == nullptr || PyDict_CheckExact(kept) == 0) return Val();
-      const bool guarded = recorder.guard_slot(object.object(), offsetof(PyFunctionObject, func_annotations), &kept);
+      const bool guarded =
+          recorder.reads.guard_slot(object.object(), offsetof(PyFunctionObject, func_annotations), &kept);
       return guarded ? Val::constant(kept) : Val();
     }
     case kAnnotate:
@@ -157,19 +163,19 @@ Val function_attribute(Recorder& recorder, Val object, PyObject* name) {
   }
 }
 
-bool observe_function_dict(Recorder& recorder, ShadowFrame& frame, Val object, PyObject* name, int pops) {
+bool observe_function_dict(ShadowFrame& frame, Val object, PyObject* name, int pops) {
   auto* function = reinterpret_cast<PyFunctionObject*>(object.object());
   const bool dict = has_name(name, "__dict__") && function->func_dict == nullptr;
   if (!dict && !has_name(name, "__annotations__")) return false;
   if (!dict && cpython::has_lazy_annotations(object.object())) return false;
-  recorder.observe(frame, pops, [](Recorder& r, ShadowFrame& f, PyObject* result) {
+  observe(frame, pops, [](Recorder& r, ShadowFrame& f, PyObject* result) {
     PyObject* of = f.pending.x.object();
     auto* made = reinterpret_cast<PyFunctionObject*>(of);
     const bool own = made->func_dict == result;
     const auto at = static_cast<Py_ssize_t>(own ? offsetof(PyFunctionObject, func_dict)
                                                 : offsetof(PyFunctionObject, func_annotations));
     PyObject* kept = nullptr;
-    if (!r.guard_slot(of, at, &kept) || kept != result) return r.stop(Abort::kUnknownAttribute, "function");
+    if (!r.reads.guard_slot(of, at, &kept) || kept != result) return r.stop(Abort::kUnknownAttribute, "function");
     f.pending.result = Val::constant(result);
   });
   frame.pending.x = object;
@@ -178,19 +184,19 @@ bool observe_function_dict(Recorder& recorder, ShadowFrame& frame, Val object, P
 
 int write_function_attribute(Recorder& recorder, Val function, PyObject* name, Val value) {
   const uint32_t field = field_of(name);
-  if (is_type_parameters(name)) return !recorder.is_built(function) && value == no_type_parameters() ? 1 : -1;
+  if (is_type_parameters(name)) return !recorder.heap.is_built(function) && value == no_type_parameters() ? 1 : -1;
   if (field == function_field::kFields && !has_name(name, "__dict__") && !has_name(name, "__builtins__")) return 0;
-  PyTypeObject* type = value.is_null() ? nullptr : recorder.type_of(value);
+  PyTypeObject* type = value.is_null() ? nullptr : recorder.heap.type_of(value);
   const bool text = field == kName || field == kQualname;
   const bool dict = field == kAnnotations;
   const bool made = field == kAnnotate;
   if (dict && has_field(recorder, function, kAnnotate)) return -1;  // it goes, too
   if (made && (has_field(recorder, function, kAnnotations) || (value.object() != Py_None && type != &PyFunction_Type)))
     return -1;
-  if (recorder.is_built(function) || type == nullptr || (text && type != &PyUnicode_Type) ||
+  if (recorder.heap.is_built(function) || type == nullptr || (text && type != &PyUnicode_Type) ||
       (dict && type != &PyDict_Type) || (!text && !dict && !made && field != kModule && field != kDoc))
     return -1;
-  recorder.set_field(function, field, value);
+  set_field(recorder, function, field, value);
   return recorder.live() ? 1 : -1;
 }
 

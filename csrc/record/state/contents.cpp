@@ -4,6 +4,10 @@
 #include "cpython/keys.h"
 #include "record/state/contents.h"
 
+#include "record/state/instances.h"
+#include "record/state/values.h"
+#include "record/state/writes.h"
+
 namespace pijit {
 
 bool holds_dict(const Model& content) {
@@ -11,11 +15,54 @@ bool holds_dict(const Model& content) {
          (content.kind == VirtualKind::kInstance && PyType_IsSubtype(content.type, &PyDict_Type));
 }
 
+namespace {
+
+// The order of a set is its hash table's: that of the set itself, if it was made of scalars by this trace alone.
+bool set_items_in_order(Recorder& recorder, const Model& set, Vals* out) {
+  if (set.real == nullptr || !set.home.is_null() || !PyAnySet_CheckExact(set.real) ||
+      PySet_GET_SIZE(set.real) != static_cast<Py_ssize_t>(set.keys.size()))
+    return false;
+  Py_ssize_t position = 0;
+  PyObject* item;
+  while (cpython::next_set_item(set.real, &position, &item)) {
+    if (!cpython::is_scalar(item) || !set.keys.holds(item)) return false;
+    out->push_back(recorder.reads.owned(item));
+  }
+  return true;
+}
+
+// Items of dict.keys(), .values(), .items() of a known dict.
+bool view_items(Recorder& recorder, const Model& view, Vals* out) {
+  PyTypeObject* type = view.type;
+  Val dict = view.items[0];
+  bool keys = type == &PyDictKeys_Type || type == &PyODictKeys_Type,
+       values = type == &PyDictValues_Type || type == &PyODictValues_Type;
+  bool pairs = type == &PyDictItems_Type || type == &PyODictItems_Type;
+  if (!keys && !values && !pairs) return false;
+  Objects names;
+  Vals contents;
+  if (!dict_content(recorder, dict, &names, &contents)) return false;
+  for (size_t i = 0; i < names.size(); ++i) {
+    Val key = keep_key(recorder, names[i]);
+    if (keys) {
+      out->push_back(key);
+    } else if (values) {
+      out->push_back(contents[i]);
+    } else {
+      Val pair[2] = {key, contents[i]};
+      out->push_back(recorder.new_tuple(&PyTuple_Type, pair, 2));
+    }
+  }
+  return true;
+}
+
+}  // namespace
+
 // The items that iterating over a known container gives, in order.
-bool Recorder::try_items(Val iterable, Vals* out) {
-  iterable = content_of(iterable);
+bool try_items(Recorder& recorder, Val iterable, Vals* out) {
+  iterable = content_of(recorder, iterable);
   if (iterable.is_virtual()) {
-    Model& content = model(iterable);
+    Model& content = recorder.heap.model(iterable);
     switch (content.kind) {
       case VirtualKind::kTuple:
       case VirtualKind::kList:
@@ -26,13 +73,15 @@ bool Recorder::try_items(Val iterable, Vals* out) {
         if (content.owner != kNone) return false;
         [[fallthrough]];
       case VirtualKind::kSet:
-        if (content.kind == VirtualKind::kSet && content.keys.size() > 1) return set_items_in_order(content, out);
-        for (PyObject* key : content.keys) out->push_back(keep_key(key));
+        if (content.kind == VirtualKind::kSet && content.keys.size() > 1)
+          return set_items_in_order(recorder, content, out);
+        for (PyObject* key : content.keys) out->push_back(keep_key(recorder, key));
         return true;
       case VirtualKind::kIterator:
         if (content.position == kExhausted && content.type != deque_iterator_type()) return true;
-        if (is_stale(iterable.index(), trace_->clock) || !has_first_size(content)) return false;
-        if (!try_items(content.items[0], out)) return false;
+        if (recorder.heap.is_stale(iterable.index(), recorder.trace().clock) || !has_first_size(recorder, content))
+          return false;
+        if (!try_items(recorder, content.items[0], out)) return false;
         if (content.type == &PyListRevIter_Type) {
           const auto size = static_cast<Py_ssize_t>(out->size()), next = next_reversed(content);
           out->resize(next < size ? static_cast<size_t>(next + 1) : 0);
@@ -44,7 +93,7 @@ bool Recorder::try_items(Val iterable, Vals* out) {
                    out->begin() + std::min<ptrdiff_t>(content.position, static_cast<ptrdiff_t>(out->size())));
         return true;
       case VirtualKind::kView:
-        return view_items(content, out);
+        return view_items(recorder, content, out);
       default:
         return false;
     }
@@ -52,26 +101,28 @@ bool Recorder::try_items(Val iterable, Vals* out) {
   PyObject* object = iterable.object();
   if (object == nullptr) return false;
   if (PyTuple_Check(object) && Py_TYPE(object)->tp_iter == PyTuple_Type.tp_iter) {
-    if (!is_plain_const(object) && !reads_.guard_parts(object)) return false;
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(object); ++i) out->push_back(constant(PyTuple_GET_ITEM(object, i)));
+    if (!is_plain_const(object) && !recorder.reads.guard_parts(object)) return false;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(object); ++i)
+      out->push_back(constant(recorder, PyTuple_GET_ITEM(object, i)));
     return true;
   }
   if (PyList_CheckExact(object)) {
-    if (!reads_.guard_list(object)) return false;
-    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(object); ++i) out->push_back(constant(PyList_GET_ITEM(object, i)));
+    if (!recorder.reads.guard_list(object)) return false;
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(object); ++i)
+      out->push_back(constant(recorder, PyList_GET_ITEM(object, i)));
     return true;
   }
   if (PyDict_CheckExact(object) || Py_TYPE(object) == &PyODict_Type) {
-    if (!reads_.guard_dict_order(object)) return false;
+    if (!recorder.reads.guard_dict_order(object)) return false;
     Py_ssize_t position = 0;
     PyObject *key, *value;
-    while (PyDict_Next(object, &position, &key, &value)) out->push_back(constant(key));
+    while (PyDict_Next(object, &position, &key, &value)) out->push_back(constant(recorder, key));
     return true;
   }
   if (PyFrozenSet_CheckExact(object)) {
     Py_ssize_t position = 0;
     PyObject* item;
-    while (cpython::next_set_item(object, &position, &item)) out->push_back(constant(item));
+    while (cpython::next_set_item(object, &position, &item)) out->push_back(constant(recorder, item));
     return true;
   }
   if (PyRange_Check(object) || PyUnicode_CheckExact(object) || PyBytes_CheckExact(object)) {
@@ -81,7 +132,7 @@ bool Recorder::try_items(Val iterable, Vals* out) {
       return false;
     }
     for (Py_ssize_t i = 0; i < length; ++i) {
-      out->push_back(owned(Ref::steal(cpython::new_item(object, i)).get()));
+      out->push_back(recorder.reads.owned(Ref::steal(cpython::new_item(object, i)).get()));
     }
     return true;
   }
@@ -89,15 +140,15 @@ bool Recorder::try_items(Val iterable, Vals* out) {
 }
 
 // Key and value number `position` of a dict shadow, in order: 1, 0 behind the last, -1 not known.
-int Recorder::entry_at(Val dict, size_t position, bool reversed, PyObject** key, Val* value) {
+int entry_at(Recorder& recorder, Val dict, size_t position, bool reversed, PyObject** key, Val* value) {
   if (dict.is_virtual()) {
-    const Model& content = model(dict);
-    if (content.kind == VirtualKind::kView) return entry_at(content.items[0], position, reversed, key, value);
+    const Model& content = recorder.heap.model(dict);
+    if (content.kind == VirtualKind::kView) return entry_at(recorder, content.items[0], position, reversed, key, value);
     const bool attributes = content.owner != kNone;
-    if (!attributes && (!holds_dict(content) || has_changed(dict))) return -1;
-    if (attributes && model(content.owner).any_order) return -1;
-    const auto& keys = attributes ? model(content.owner).names : content.keys;
-    const auto& values = attributes ? model(content.owner).attrs : content.items;
+    if (!attributes && (!holds_dict(content) || has_changed(recorder, dict))) return -1;
+    if (attributes && recorder.heap.model(content.owner).any_order) return -1;
+    const auto& keys = attributes ? recorder.heap.model(content.owner).names : content.keys;
+    const auto& values = attributes ? recorder.heap.model(content.owner).attrs : content.items;
     if (position >= keys.size()) return 0;
     const size_t at = reversed ? keys.size() - 1 - position : position;
     *key = keys[at];
@@ -105,46 +156,50 @@ int Recorder::entry_at(Val dict, size_t position, bool reversed, PyObject** key,
     return 1;
   }
   PyObject* object = dict.object();
-  if (object == nullptr || !PyDict_Check(object) || !reads_.guard_dict_order(object)) return -1;
+  if (object == nullptr || !PyDict_Check(object) || !recorder.reads.guard_dict_order(object)) return -1;
   const auto size = static_cast<size_t>(PyDict_GET_SIZE(object));
   if (position >= size) return 0;
   PyObject* content = nullptr;
   cpython::dict_entry(object, static_cast<Py_ssize_t>(reversed ? size - 1 - position : position), key, &content);
   if (!cpython::is_native_key(*key)) return -1;
-  if (!overlay_find(object, *key, value)) {
-    *value = constant(content);
-    meet_key(*key);
+  if (!overlay_find(recorder, object, *key, value)) {
+    *value = constant(recorder, content);
+    meet_key(recorder, *key);
   }
   return 1;
 }
 
+namespace {
+
 // The same of what iterating over a dict or a view of it gives.
-int Recorder::dict_item_at(Val source, size_t position, bool reversed, Val* item) {
-  const bool view = is_virtual(source, VirtualKind::kView);
-  PyTypeObject* type = view ? model(source).type : &PyDictKeys_Type;
+int dict_item_at(Recorder& recorder, Val source, size_t position, bool reversed, Val* item) {
+  const bool view = recorder.heap.is_virtual(source, VirtualKind::kView);
+  PyTypeObject* type = view ? recorder.heap.model(source).type : &PyDictKeys_Type;
   const bool keys = type == &PyDictKeys_Type || type == &PyODictKeys_Type;
   const bool pairs = type == &PyDictItems_Type || type == &PyODictItems_Type;
   if (!keys && !pairs && type != &PyDictValues_Type && type != &PyODictValues_Type) return -1;
   PyObject* key;
   Val value;
-  const int more = entry_at(source, position, reversed, &key, &value);
+  const int more = entry_at(recorder, source, position, reversed, &key, &value);
   if (more <= 0) return more;
   if (keys) {
-    *item = keep_key(key);
+    *item = keep_key(recorder, key);
   } else if (pairs) {
-    const Val pair[2] = {keep_key(key), value};
-    *item = new_tuple(&PyTuple_Type, pair, 2);
+    const Val pair[2] = {keep_key(recorder, key), value};
+    *item = recorder.new_tuple(&PyTuple_Type, pair, 2);
   } else {
     *item = value;
   }
   return 1;
 }
 
+}  // namespace
+
 // How many items a known sequence has; -1: not known.
-Py_ssize_t Recorder::count_items(Val sequence) {
-  sequence = content_of(sequence);
+Py_ssize_t count_items(Recorder& recorder, Val sequence) {
+  sequence = content_of(recorder, sequence);
   if (sequence.is_virtual()) {
-    const Model& content = model(sequence);
+    const Model& content = recorder.heap.model(sequence);
     const bool known = content.kind == VirtualKind::kTuple || content.kind == VirtualKind::kList ||
                        content.kind == VirtualKind::kDeque;
     return known ? static_cast<Py_ssize_t>(content.items.size()) : -1;
@@ -152,23 +207,24 @@ Py_ssize_t Recorder::count_items(Val sequence) {
   PyObject* object = sequence.object();
   if (object == nullptr) return -1;
   if (PyTuple_Check(object) && Py_TYPE(object)->tp_iter == PyTuple_Type.tp_iter)
-    return is_plain_const(object) || reads_.guard_parts(object) ? PyTuple_GET_SIZE(object) : -1;
-  if (PyList_CheckExact(object)) return reads_.guard_list(object, ReadSet::kSize) ? PyList_GET_SIZE(object) : -1;
+    return is_plain_const(object) || recorder.reads.guard_parts(object) ? PyTuple_GET_SIZE(object) : -1;
+  if (PyList_CheckExact(object))
+    return recorder.reads.guard_list(object, ReadSet::kSize) ? PyList_GET_SIZE(object) : -1;
   if (!PyRange_Check(object) && !PyUnicode_CheckExact(object) && !PyBytes_CheckExact(object)) return -1;
   const Py_ssize_t size = PyObject_Length(object);
   if (size < 0) PyErr_Clear();
   return size;
 }
 
-Py_ssize_t Recorder::iterated_size(Val source) {
-  source = content_of(source);
+Py_ssize_t iterated_size(Recorder& recorder, Val source) {
+  source = content_of(recorder, source);
   if (source.is_virtual()) {
-    const Model& content = model(source);
+    const Model& content = recorder.heap.model(source);
     switch (content.kind) {
       case VirtualKind::kView:
-        return iterated_size(content.items[0]);
+        return iterated_size(recorder, content.items[0]);
       case VirtualKind::kDict:
-        return static_cast<Py_ssize_t>(content.owner != kNone ? model(content.owner).names.size()
+        return static_cast<Py_ssize_t>(content.owner != kNone ? recorder.heap.model(content.owner).names.size()
                                                               : content.keys.size());
       case VirtualKind::kInstance:
       case VirtualKind::kSet:
@@ -186,16 +242,16 @@ Py_ssize_t Recorder::iterated_size(Val source) {
 }
 
 // Its source has the size that it had when the iterator was made.
-bool Recorder::has_first_size(const Model& iterator) {
+bool has_first_size(Recorder& recorder, const Model& iterator) {
   if (iterator.items.size() <= 2 || iterator.position == kExhausted) return true;
-  const Py_ssize_t size = iterated_size(iterator.items[0]);
+  const Py_ssize_t size = iterated_size(recorder, iterator.items[0]);
   return size < 0 || size == PyLong_AsSsize_t(iterator.items[2].object());
 }
 
 // The item number `position` (from the end, if reversed) of a known container, without a look at the others: 1 and
 // *item, 0 behind the last, -1 not known.
-int Recorder::item_at(Val source, size_t position, bool reversed, Val* item) {
-  source = content_of(source);
+int item_at(Recorder& recorder, Val source, size_t position, bool reversed, Val* item) {
+  source = content_of(recorder, source);
   const auto place = [&](size_t size) { return reversed ? size - 1 - position : position; };
   const auto among = [&](const Vals& items) {
     if (position >= items.size()) return 0;
@@ -203,21 +259,22 @@ int Recorder::item_at(Val source, size_t position, bool reversed, Val* item) {
     return 1;
   };
   if (source.is_virtual()) {
-    const Model& content = model(source);
+    const Model& content = recorder.heap.model(source);
     if (content.kind == VirtualKind::kTuple || content.kind == VirtualKind::kList ||
         content.kind == VirtualKind::kDeque)
       return among(content.items);
     if (content.kind == VirtualKind::kView || (content.kind == VirtualKind::kDict && content.owner == kNone))
-      return dict_item_at(source, position, reversed, item);
+      return dict_item_at(recorder, source, position, reversed, item);
   }
   PyObject* object = source.object();
   const bool tuple = object != nullptr && PyTuple_Check(object) && Py_TYPE(object)->tp_iter == PyTuple_Type.tp_iter;
   if (tuple || (object != nullptr && PyList_CheckExact(object))) {
     const auto size = static_cast<size_t>(PySequence_Fast_GET_SIZE(object));
     const Py_ssize_t at = position < size ? static_cast<Py_ssize_t>(place(size)) : ReadSet::kSize;
-    if (tuple ? !is_plain_const(object) && !reads_.guard_parts(object) : !reads_.guard_list(object, at)) return -1;
+    if (tuple ? !is_plain_const(object) && !recorder.reads.guard_parts(object) : !recorder.reads.guard_list(object, at))
+      return -1;
     if (position >= size) return 0;
-    *item = constant(PySequence_Fast_GET_ITEM(object, at));
+    *item = constant(recorder, PySequence_Fast_GET_ITEM(object, at));
     return 1;
   }
   if (object != nullptr && (PyRange_Check(object) || PyUnicode_CheckExact(object) || PyBytes_CheckExact(object))) {
@@ -225,122 +282,83 @@ int Recorder::item_at(Val source, size_t position, bool reversed, Val* item) {
     if (size < 0) return PyErr_Clear(), -1;
     if (position >= static_cast<size_t>(size)) return 0;
     const auto at = static_cast<Py_ssize_t>(place(static_cast<size_t>(size)));
-    *item = owned(Ref::steal(cpython::new_item(object, at)).get());
+    *item = recorder.reads.owned(Ref::steal(cpython::new_item(object, at)).get());
     return 1;
   }
   if (object != nullptr && (PyDict_CheckExact(object) || Py_TYPE(object) == &PyODict_Type))
-    return dict_item_at(source, position, reversed, item);
+    return dict_item_at(recorder, source, position, reversed, item);
   Vals items;
-  return try_items(source, &items) ? among(items) : -1;
-}
-
-// The order of a set is its hash table's: that of the set itself, if it was made of scalars by this trace alone.
-bool Recorder::set_items_in_order(const Model& set, Vals* out) {
-  if (set.real == nullptr || !set.home.is_null() || !PyAnySet_CheckExact(set.real) ||
-      PySet_GET_SIZE(set.real) != static_cast<Py_ssize_t>(set.keys.size()))
-    return false;
-  Py_ssize_t position = 0;
-  PyObject* item;
-  while (cpython::next_set_item(set.real, &position, &item)) {
-    if (!cpython::is_scalar(item) || !set.keys.holds(item)) return false;
-    out->push_back(owned(item));
-  }
-  return true;
-}
-
-// Items of dict.keys(), .values(), .items() of a known dict.
-bool Recorder::view_items(const Model& view, Vals* out) {
-  PyTypeObject* type = view.type;
-  Val dict = view.items[0];
-  bool keys = type == &PyDictKeys_Type || type == &PyODictKeys_Type,
-       values = type == &PyDictValues_Type || type == &PyODictValues_Type;
-  bool pairs = type == &PyDictItems_Type || type == &PyODictItems_Type;
-  if (!keys && !values && !pairs) return false;
-  Objects names;
-  Vals contents;
-  if (!dict_content(dict, &names, &contents)) return false;
-  for (size_t i = 0; i < names.size(); ++i) {
-    Val key = keep_key(names[i]);
-    if (keys) {
-      out->push_back(key);
-    } else if (values) {
-      out->push_back(contents[i]);
-    } else {
-      Val pair[2] = {key, contents[i]};
-      out->push_back(new_tuple(&PyTuple_Type, pair, 2));
-    }
-  }
-  return true;
+  return try_items(recorder, source, &items) ? among(items) : -1;
 }
 
 // Keys and values of a dict shadow, in order.
-bool Recorder::dict_content(Val dict, Objects* keys, Vals* values) {
+bool dict_content(Recorder& recorder, Val dict, Objects* keys, Vals* values) {
   if (dict.is_virtual()) {
-    Model& content = model(dict);
-    if (content.kind == VirtualKind::kView) return dict_content(content.items[0], keys, values);
+    Model& content = recorder.heap.model(dict);
+    if (content.kind == VirtualKind::kView) return dict_content(recorder, content.items[0], keys, values);
     if (content.owner != kNone) {
-      if (model(content.owner).any_order) return false;
-      *keys = model(content.owner).names;
-      *values = model(content.owner).attrs;
+      if (recorder.heap.model(content.owner).any_order) return false;
+      *keys = recorder.heap.model(content.owner).names;
+      *values = recorder.heap.model(content.owner).attrs;
       return true;
     }
-    if (!holds_dict(content) || has_changed(dict)) return false;
+    if (!holds_dict(content) || has_changed(recorder, dict)) return false;
     *keys = content.keys;
     *values = content.items;
     return true;
   }
   PyObject* object = dict.object();
-  if (object == nullptr || !PyDict_Check(object) || !reads_.guard_dict_order(object)) return false;
+  if (object == nullptr || !PyDict_Check(object) || !recorder.reads.guard_dict_order(object)) return false;
   Py_ssize_t position = 0;
   PyObject *key, *value;
   while (PyDict_Next(object, &position, &key, &value)) {
     if (!cpython::is_native_key(key)) return false;
     keys->push_back(key);
     Val changed;
-    const bool written = overlay_find(object, key, &changed);
-    if (!written) meet_key(key);
-    values->push_back(written ? changed : constant(value));
+    const bool written = overlay_find(recorder, object, key, &changed);
+    if (!written) meet_key(recorder, key);
+    values->push_back(written ? changed : constant(recorder, value));
   }
   return true;
 }
 
 // What another dict takes over of a mapping: if its class iterates in its own way, what its keys() says.
-bool Recorder::merge_content(Val mapping, Objects* keys, Vals* values) {
-  const PyTypeObject* type = type_of(mapping);
+bool merge_content(Recorder& recorder, Val mapping, Objects* keys, Vals* values) {
+  const PyTypeObject* type = recorder.heap.type_of(mapping);
   const bool direct =
       type != nullptr && (type->tp_iter == PyDict_Type.tp_iter || type == &PyODict_Type || type == &PyDictProxy_Type);
-  return direct && dict_content(mapping, keys, values);
+  return direct && dict_content(recorder, mapping, keys, values);
 }
 
 bool Recorder::sequence_items(Operand sequence, std::vector<Operand>* items) {
   Vals values;
-  PyTypeObject* type = type_of(sequence.value);
+  PyTypeObject* type = heap.type_of(sequence.value);
   if (type == nullptr || !(PyType_IsSubtype(type, &PyTuple_Type) || PyType_IsSubtype(type, &PyList_Type))) return false;
-  if (!try_items(sequence.value, &values)) return false;
-  for (Val value : values) items->push_back({value, real(value)});
+  if (!try_items(*this, sequence.value, &values)) return false;
+  for (Val value : values) items->push_back({value, heap.real(value)});
   return true;
 }
 
 bool Recorder::slice_fields(Operand slice, Operand fields[3]) {
-  if (is_virtual(slice.value, VirtualKind::kSlice)) {
+  if (heap.is_virtual(slice.value, VirtualKind::kSlice)) {
     for (size_t i = 0; i < 3; ++i) {
-      Val value = virtual_field(slice.value, i);
-      fields[i] = {value, real(value)};
+      Val value = heap.virtual_field(slice.value, i);
+      fields[i] = {value, heap.real(value)};
     }
     return true;
   }
   PyObject* object = slice.value.object();
-  if (object == nullptr || !PySlice_Check(object) || !reads_.guard_parts(object)) return false;
+  if (object == nullptr || !PySlice_Check(object) || !reads.guard_parts(object)) return false;
   auto* content = reinterpret_cast<PySliceObject*>(object);
   PyObject* parts[3] = {content->start, content->stop, content->step};
-  for (size_t i = 0; i < 3; ++i) fields[i] = {constant(parts[i]), parts[i]};
+  for (size_t i = 0; i < 3; ++i) fields[i] = {constant(*this, parts[i]), parts[i]};
   return true;
 }
 
-bool Recorder::slice_bounds(const Operand fields[3], Py_ssize_t bounds[3]) {
+bool slice_bounds(Recorder& recorder, const Operand fields[3], Py_ssize_t bounds[3]) {
   Val parts[3];
   for (int i = 0; i < 3; ++i) {
-    parts[i] = force(fields[i].value);
+    parts[i] = force(recorder, fields[i].value);
     PyObject* part = parts[i].object();
     if (part == nullptr || (part != Py_None && !PyLong_Check(part))) return false;  // __index__ is the program's
   }

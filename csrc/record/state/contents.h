@@ -1,4 +1,4 @@
-// Questions about models and containers that need no more than what they hold.
+// What containers hold, virtual ones and those that existed before.
 #pragma once
 #include "record/recorder.h"
 #include "record/state/known_objects.h"
@@ -13,5 +13,18 @@ Py_ssize_t next_reversed(const Model& iterator);
 
 // The list came in where the recording began in the middle of a function, and nothing but the frame holds it.
 bool is_own_list(Recorder& recorder, Val value);
+
+// Read under guards where they existed before. False, -1: not known.
+bool dict_content(Recorder&, Val dict, Objects* keys, Vals* values);
+bool merge_content(Recorder&, Val mapping, Objects* keys, Vals* values);
+bool try_items(Recorder&, Val iterable, Vals* out);
+Py_ssize_t count_items(Recorder&, Val sequence);
+// Which an iterator over a dict, set or deque compares; -1: it does not.
+Py_ssize_t iterated_size(Recorder&, Val source);
+bool has_first_size(Recorder&, const Model& iterator);
+int item_at(Recorder&, Val source, size_t position, bool reversed, Val* item);
+int entry_at(Recorder&, Val dict, size_t position, bool reversed, PyObject** key, Val* value);
+// Start, stop and step, as PySlice_Unpack gives.
+bool slice_bounds(Recorder&, const Operand fields[3], Py_ssize_t bounds[3]);
 
 }  // namespace pijit

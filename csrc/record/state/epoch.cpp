@@ -4,81 +4,90 @@
 // facts are forgotten, and what is read from there on leaves guards that a replay checks in one place, right after
 // the call (Op::kEpoch); rejected: a guard at every later read, each with a snapshot of its own. Virtual objects that
 // never escaped cannot have been seen by anybody and stay as they are.
+#include "record/state/epoch.h"
+
 #include "cpython/classes.h"
 #include "cpython/keys.h"
 #include "cpython/objects.h"
 #include "record/recorder.h"
+#include "record/state/found.h"
+#include "record/state/snapshot.h"
 
 namespace pijit {
-// At the first instruction after an opaque call.
-void Recorder::begin_epoch() {
-  Trace& trace = *trace_;
-  const auto here = static_cast<uint32_t>(trace.guards.size());
-  if (!trace.epochs.empty()) trace.epochs.back().count = here - trace.epochs.back().first;
-  if (adapter_ != nullptr) {
-    adapter_->foreign_code();
-    if (const char* why = adapter_->trouble()) return abandon(why);
-    if (const char* why = adapter_->must_step_aside()) {
-      note_stop(Abort::kAside, why);
-      return request_stop(true);
-    }
-  }
-  Epoch epoch;
-  epoch.first = here;
-  if (adapter_ != nullptr) {
-    epoch.state = adapter_->capture_state();
-    epoch.tensors = adapter_->new_inputs();
-  }
-  trace.epochs.push_back(std::move(epoch));
-  Node& node = emit_node(Op::kEpoch);
-  node.aux = static_cast<uint32_t>(trace.epochs.size() - 1);
-  reads_.facts.each([&](const void* object, FactKind kind) {
-    if (kind == FactKind::kInstance || kind == FactKind::kFunction || kind == FactKind::kTypeVersion)
-      foreign_.known.insert(static_cast<PyObject*>(const_cast<void*>(object)));
-  });
-  reads_.forget();
-  begin_finding();
-  foreign_.forget_types();
-  heap_.go_stale();
-  take_tensor_result();
-  if (!foreign_.none_result.is_null()) {
-    Node& none = emit_node(Op::kGuardIs);
-    none.a = std::exchange(foreign_.none_result, Val());
-    none.b = Val::constant(Py_None);
-  }
-  for (Val taken : std::exchange(foreign_.taken, {})) {
-    PyObject* object = heap_.reg_objects[taken.index()];
-    Node& guard = emit_node(object == Py_None ? Op::kGuardIs : Op::kGuardType);
-    guard.a = taken;
-    guard.b = object == Py_None ? Val::constant(object) : owned(reinterpret_cast<PyObject*>(Py_TYPE(object)));
-    if (object == Py_None) foreign_.singletons[taken.index()] = object;
-  }
-}
-
-// A generator's frame that nobody runs is found through what it has.
-void Recorder::note_suspended(uint32_t generator) {
-  each_value(*model(generator).suspended,
-             [&](Val value) { heap_.holders.note(value, generator, Holders::kSuspended); });
-}
+namespace {
 
 // A tensor that foreign code returned is an input of the epoch.
-void Recorder::take_tensor_result() {
-  const Val result = std::exchange(foreign_.epoch_result, Val());
-  if (result.is_null() || adapter_ == nullptr) return;
-  PyObject* object = heap_.reg_objects[result.index()];
-  if (object == nullptr || !adapter_->is_tensor(object)) return;
-  ShadowFrame& frame = top_frame();
-  Val tensor = adopted(object, result, 0);
+void take_tensor_result(Recorder& recorder) {
+  const Val result = std::exchange(recorder.foreign.epoch_result, Val());
+  if (result.is_null() || recorder.adapter() == nullptr) return;
+  PyObject* object = recorder.heap.reg_objects[result.index()];
+  if (object == nullptr || !recorder.adapter()->is_tensor(object)) return;
+  ShadowFrame& frame = recorder.frames.top();
+  Val tensor = adopted(recorder, object, result, 0);
   for (int i = 0; i < frame.locals + frame.sp; ++i)
     if (frame.slots[static_cast<size_t>(i)] == result) frame.slots[static_cast<size_t>(i)] = tensor;
 }
 
+}  // namespace
+
+// At the first instruction after an opaque call.
+void begin_epoch(Recorder& recorder) {
+  Trace& trace = recorder.trace();
+  const auto here = static_cast<uint32_t>(trace.guards.size());
+  if (!trace.epochs.empty()) trace.epochs.back().count = here - trace.epochs.back().first;
+  if (recorder.adapter() != nullptr) {
+    recorder.adapter()->foreign_code();
+    if (const char* why = recorder.adapter()->trouble()) return recorder.abandon(why);
+    if (const char* why = recorder.adapter()->must_step_aside()) {
+      note_stop(recorder, Abort::kAside, why);
+      return recorder.request_stop(true);
+    }
+  }
+  Epoch epoch;
+  epoch.first = here;
+  if (recorder.adapter() != nullptr) {
+    epoch.state = recorder.adapter()->capture_state();
+    epoch.tensors = recorder.adapter()->new_inputs();
+  }
+  trace.epochs.push_back(std::move(epoch));
+  Node& node = emit_node(recorder, Op::kEpoch);
+  node.aux = static_cast<uint32_t>(trace.epochs.size() - 1);
+  recorder.reads.facts.each([&](const void* object, FactKind kind) {
+    if (kind == FactKind::kInstance || kind == FactKind::kFunction || kind == FactKind::kTypeVersion)
+      recorder.foreign.known.insert(static_cast<PyObject*>(const_cast<void*>(object)));
+  });
+  recorder.reads.forget();
+  begin_finding(recorder);
+  recorder.foreign.forget_types();
+  recorder.heap.go_stale();
+  take_tensor_result(recorder);
+  if (!recorder.foreign.none_result.is_null()) {
+    Node& none = emit_node(recorder, Op::kGuardIs);
+    none.a = std::exchange(recorder.foreign.none_result, Val());
+    none.b = Val::constant(Py_None);
+  }
+  for (Val taken : std::exchange(recorder.foreign.taken, {})) {
+    PyObject* object = recorder.heap.reg_objects[taken.index()];
+    Node& guard = emit_node(recorder, object == Py_None ? Op::kGuardIs : Op::kGuardType);
+    guard.a = taken;
+    guard.b =
+        object == Py_None ? Val::constant(object) : recorder.reads.owned(reinterpret_cast<PyObject*>(Py_TYPE(object)));
+    if (object == Py_None) recorder.foreign.singletons[taken.index()] = object;
+  }
+}
+
+// A generator's frame that nobody runs is found through what it has.
+void note_suspended(Recorder& recorder, uint32_t generator) {
+  each_value(*recorder.heap.model(generator).suspended,
+             [&](Val value) { recorder.heap.holders.note(value, generator, Holders::kSuspended); });
+}
+
 // Foreign code looked at the variables of a followed frame: at replay there must be such a frame.
-bool Recorder::locals_were_seen() {
-  for (auto& frame : frames_) {
+bool locals_were_seen(Recorder& recorder) {
+  for (auto& frame : recorder.frames) {
     if (!cpython::locals_were_seen(frame->frame)) continue;
-    note_stop(Abort::kForeign, "the variables of a frame were looked at");
-    request_stop(true);
+    note_stop(recorder, Abort::kForeign, "the variables of a frame were looked at");
+    recorder.request_stop(true);
     return true;
   }
   return false;

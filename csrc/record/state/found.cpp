@@ -12,6 +12,8 @@
 // 3. Such loads are few beside the instructions that the program executes: a container that foreign code fills further
 //    and further would be loaded whole after each call. One that costs too much is left to the calls that look into it.
 // 4. Modules, functions and classes that the trace has met before the foreign code ran are taken to be these again.
+#include "record/state/found.h"
+
 #include <algorithm>
 
 #include "cpython/keys.h"
@@ -20,6 +22,9 @@
 #include "record/limits.h"
 #include "record/recorder.h"
 #include "record/state/contents.h"
+#include "record/state/inputs.h"
+#include "record/state/values.h"
+#include "record/state/writes.h"
 
 namespace pijit {
 namespace {
@@ -84,171 +89,193 @@ bool lasts(PyObject* object) {
 
 }  // namespace
 
-void Recorder::begin_finding() {
-  foreign_.looked_nodes = static_cast<uint32_t>(trace_->nodes.size());
-  foreign_.written_here.clear();
-  foreign_.are_written_here.clear();
-  foreign_.found.clear();
-  foreign_.any_written = false;
+void begin_finding(Recorder& recorder) {
+  recorder.foreign.looked_nodes = static_cast<uint32_t>(recorder.trace().nodes.size());
+  recorder.foreign.written_here.clear();
+  recorder.foreign.are_written_here.clear();
+  recorder.foreign.found.clear();
+  recorder.foreign.any_written = false;
 }
 
 // The trace has met the object, or knows what it holds.
-bool Recorder::has_met(PyObject* object) {
-  if (foreign_.known.count(object) != 0) return true;
+bool has_met(Recorder& recorder, PyObject* object) {
+  if (recorder.foreign.known.count(object) != 0) return true;
   for (FactKind kind : {FactKind::kInstance, FactKind::kFunction, FactKind::kTypeVersion, FactKind::kDict,
                         FactKind::kDictWhole, FactKind::kList, FactKind::kAdopted})
-    if (reads_.facts.get(object, kind) != nullptr) return true;
+    if (recorder.reads.facts.get(object, kind) != nullptr) return true;
   return false;
 }
 
 // It is taken to be this very object in every call, until calls have come with others.
-bool Recorder::is_fixed(Val reg, PyObject* object) {
-  if (!has_met(object) && !(foreign_.is_held(reg) && lasts(object))) return false;
-  return varying_ == nullptr || !varying_->has_argument(argument_way(*trace_, reg));
+bool is_fixed(Recorder& recorder, Val reg, PyObject* object) {
+  if (!has_met(recorder, object) && !(recorder.foreign.is_held(reg) && lasts(object))) return false;
+  return recorder.varying() == nullptr || !recorder.varying()->has_argument(argument_way(recorder.trace(), reg));
 }
 
+namespace {
+
 // The register is, everywhere, what was found there.
-void Recorder::becomes(Val reg, Val found) {
-  for (auto& frame : frames_)
+void becomes(Recorder& recorder, Val reg, Val found) {
+  for (auto& frame : recorder.frames)
     for (Val& value : frame->slots)
       if (value == reg) value = found;
-  heap_.replace(reg, found);
+  recorder.heap.replace(reg, found);
 }
 
 // Which objects the nodes since the last look write.
-void Recorder::look_for_writes() {
-  for (; foreign_.looked_nodes < trace_->nodes.size(); ++foreign_.looked_nodes) {
-    const Node& node = trace_->nodes[foreign_.looked_nodes];
+void look_for_writes(Recorder& recorder) {
+  for (; recorder.foreign.looked_nodes < recorder.trace().nodes.size(); ++recorder.foreign.looked_nodes) {
+    const Node& node = recorder.trace().nodes[recorder.foreign.looked_nodes];
     if (!may_let_die(node.op) || is_opaque(node.op)) continue;
     const bool attribute = node.op == Op::kStoreAttr || node.op == Op::kDelAttr;
     const auto note = [&](Val value) {
       if (PyObject* object = value.object()) {
-        foreign_.note_write_here(object);
-        if (PyObject* dict = attribute ? cpython::instance_dict(object) : nullptr) foreign_.note_write_here(dict);
+        recorder.foreign.note_write_here(object);
+        if (PyObject* dict = attribute ? cpython::instance_dict(object) : nullptr)
+          recorder.foreign.note_write_here(dict);
       }
-      if (value.is_virtual()) value = Val::reg(trace_->virtuals[value.index()].reg);
-      for (size_t i = 0; i < foreign_.found.size() && value.is_reg(); ++i)
-        if (foreign_.found[i].reg == value.index()) foreign_.note_written(foreign_.found[i]);
+      if (value.is_virtual()) value = Val::reg(recorder.trace().virtuals[value.index()].reg);
+      for (size_t i = 0; i < recorder.foreign.found.size() && value.is_reg(); ++i)
+        if (recorder.foreign.found[i].reg == value.index()) recorder.foreign.note_written(recorder.foreign.found[i]);
     };
     if (node.op != Op::kCall) note(node.a);
-    for (uint32_t i = 0; node.op == Op::kCall && i < node.count; ++i) note(trace_->operands[node.first + i]);
+    for (uint32_t i = 0; node.op == Op::kCall && i < node.count; ++i) note(recorder.trace().operands[node.first + i]);
   }
 }
 
+}  // namespace
+
 // After an instruction: what was found must not be another object that is written, nor one that is read if it is
 // written itself.
-void Recorder::guard_found() {
-  if (foreign_.found.empty()) return;
-  look_for_writes();
-  if (foreign_.written_here.empty() && !foreign_.any_written) return;
+void guard_found(Recorder& recorder) {
+  if (recorder.foreign.found.empty()) return;
+  look_for_writes(recorder);
+  if (recorder.foreign.written_here.empty() && !recorder.foreign.any_written) return;
   const auto is_other = [&](const Found& found, PyObject* object, PyTypeObject* type) {
-    if (found.type != type || !is_same_object(found.reg, found.object, object)) return true;
-    return abandon("an object is read under two names"), false;
+    if (found.type != type || !is_same_object(recorder, found.reg, found.object, object)) return true;
+    return recorder.abandon("an object is read under two names"), false;
   };
-  for (Found& found : foreign_.found) {
-    for (; found.told < foreign_.written_here.size(); ++found.told)
-      if (!is_other(found, foreign_.written_here[found.told].first, foreign_.written_here[found.told].second)) return;
-    for (const auto end = static_cast<uint32_t>(trace_->guards.size()); found.seen < end; ++found.seen) {
-      const Guard guard = trace_->guards[found.seen];
+  for (Found& found : recorder.foreign.found) {
+    for (; found.told < recorder.foreign.written_here.size(); ++found.told)
+      if (!is_other(found, recorder.foreign.written_here[found.told].first,
+                    recorder.foreign.written_here[found.told].second))
+        return;
+    for (const auto end = static_cast<uint32_t>(recorder.trace().guards.size()); found.seen < end; ++found.seen) {
+      const Guard guard = recorder.trace().guards[found.seen];
       PyObject* object = looks_into(guard.op) ? guard.subject.object() : nullptr;
       if (object != nullptr && !is_other(found, object, Py_TYPE(object))) return;
     }
   }
 }
 
+namespace {
+
 // What has been loaded so far, and that many items, is little beside what the program has done.
-bool Recorder::may_load(Py_ssize_t items) const {
-  const uint64_t done = record_limits().operations - bytecodes_left();
-  return loading_.items + static_cast<uint64_t>(items) <= kFreeLoads + done / kInstructionsOfLoad;
+bool may_load(const Recorder& recorder, Py_ssize_t items) {
+  const uint64_t done = record_limits().operations - recorder.bytecodes_left();
+  return recorder.loading.items + static_cast<uint64_t>(items) <= kFreeLoads + done / kInstructionsOfLoad;
 }
 
+}  // namespace
+
 // What stands at `source`: a tensor, a container whose items are loaded, or a register of known type.
-Val Recorder::adopted(PyObject* object, Val source, int depth) {
-  if (adapter_ != nullptr && adapter_->is_tensor(object)) return input(object, source, depth);
+Val adopted(Recorder& recorder, PyObject* object, Val source, int depth) {
+  if (recorder.adapter() != nullptr && recorder.adapter()->is_tensor(object))
+    return input(recorder, object, source, depth);
   if (object == Py_None || PyBool_Check(object)) {
-    input_guard(GuardOp::kIs, source).expected = object;
+    input_guard(recorder, GuardOp::kIs, source).expected = object;
     return Val::constant(object);
   }
   if (!cpython::is_importable(Py_TYPE(object))) return source;
-  input_guard(GuardOp::kType, source).expected = owned(reinterpret_cast<PyObject*>(Py_TYPE(object))).object();
-  set_type(source, Py_TYPE(object));
+  input_guard(recorder, GuardOp::kType, source).expected =
+      recorder.reads.owned(reinterpret_cast<PyObject*>(Py_TYPE(object))).object();
+  set_type(recorder, source, Py_TYPE(object));
   const bool tuple = PyTuple_CheckExact(object);
   if (!tuple && !PyList_CheckExact(object)) return source;
   const Py_ssize_t size = PySequence_Fast_GET_SIZE(object);
-  if (size > kMaxItems || depth > kMaxDepth || !may_load(size)) return source;
-  if (const Val first = known_container(object, source); !first.is_null()) return first;
-  if (!tuple && !is_new_here(object)) return source;
-  if (!tuple) note_container(object, source);
-  input_guard(tuple ? GuardOp::kTupleSize : GuardOp::kListSize, source).number = static_cast<uint64_t>(size);
+  if (size > kMaxItems || depth > kMaxDepth || !may_load(recorder, size)) return source;
+  if (const Val first = known_container(recorder, object, source); !first.is_null()) return first;
+  if (!tuple && !is_new_here(recorder, object)) return source;
+  if (!tuple) note_container(recorder, object, source);
+  input_guard(recorder, tuple ? GuardOp::kTupleSize : GuardOp::kListSize, source).number = static_cast<uint64_t>(size);
   Vals items;
   for (Py_ssize_t i = 0; i < size; ++i) {
     PyObject* item = tuple ? PyTuple_GET_ITEM(object, i) : PyList_GET_ITEM(object, i);
-    Val loaded = load_input(tuple ? GuardOp::kLoadTupleItem : GuardOp::kLoadListItem, source, i, item);
-    trace_->regs[loaded.index()].type = nullptr;
-    items.push_back(adopted(item, loaded, depth + 1));
+    Val loaded = load_input(recorder, tuple ? GuardOp::kLoadTupleItem : GuardOp::kLoadListItem, source, i, item);
+    recorder.trace().regs[loaded.index()].type = nullptr;
+    items.push_back(adopted(recorder, item, loaded, depth + 1));
   }
-  Val result =
-      new_sequence(tuple ? VirtualKind::kTuple : VirtualKind::kList, Py_TYPE(object), items.data(), items.size());
-  model(result).real = object;
-  return real_container(result, source);
+  Val result = new_sequence(recorder, tuple ? VirtualKind::kTuple : VirtualKind::kList, Py_TYPE(object), items.data(),
+                            items.size());
+  recorder.heap.model(result).real = object;
+  return real_container(recorder, result, source);
 }
 
 // It is none of the containers that this epoch found, and none that was written.
-bool Recorder::is_new_here(PyObject* object) {
-  look_for_writes();
-  return !foreign_.is_written_here(object) && foreign_.found.size() < kMaxFound && !foreign_.is_found(object);
+bool is_new_here(Recorder& recorder, PyObject* object) {
+  look_for_writes(recorder);
+  return !recorder.foreign.is_written_here(object) && recorder.foreign.found.size() < kMaxFound &&
+         !recorder.foreign.is_found(object);
 }
 
 // The trace loads what the container holds. Two that are distinct objects now may be one object in another call.
-void Recorder::note_container(PyObject* object, Val source) {
-  for (const Found& other : foreign_.found)
-    if (other.type == Py_TYPE(object)) input_guard(GuardOp::kNotSame, source).number = other.reg;
-  foreign_.found.push_back({source.index(), object, Py_TYPE(object), kNone, kNone, 0, heap_.arguments.size()});
+void note_container(Recorder& recorder, PyObject* object, Val source) {
+  for (const Found& other : recorder.foreign.found)
+    if (other.type == Py_TYPE(object)) input_guard(recorder, GuardOp::kNotSame, source).number = other.reg;
+  recorder.foreign.found.push_back(
+      {source.index(), object, Py_TYPE(object), kNone, kNone, 0, recorder.heap.arguments.size()});
 }
 
+namespace {
+
 // An attribute, or the item of a dict that is one: what it is, only a tensor tells at once.
-Val Recorder::found_part(PyObject* object, Val source, int depth) {
-  trace_->regs[source.index()].type = nullptr;
-  return adapter_ != nullptr && adapter_->is_tensor(object) ? input(object, source, depth) : source;
+Val found_part(Recorder& recorder, PyObject* object, Val source, int depth) {
+  recorder.trace().regs[source.index()].type = nullptr;
+  return recorder.adapter() != nullptr && recorder.adapter()->is_tensor(object) ? input(recorder, object, source, depth)
+                                                                                : source;
 }
 
 // A dict or an instance; Null: not with what it holds.
-Val Recorder::found_container(PyObject* object, Val source) {
+Val found_container(Recorder& recorder, PyObject* object, Val source) {
   const bool dict = PyDict_CheckExact(object) || Py_TYPE(object) == &PyODict_Type;
   // A dict that foreign code keeps, and gives away itself, is often a table that grows; an OrderedDict may be given
   // attributes.
-  const bool given = !foreign_.is_loaded(source);
-  if (dict && given && (foreign_.is_held(source) || !PyDict_CheckExact(object))) return Val();
+  const bool given = !recorder.foreign.is_loaded(source);
+  if (dict && given && (recorder.foreign.is_held(source) || !PyDict_CheckExact(object))) return Val();
   PyObject* const attributes = dict ? nullptr : cpython::instance_dict(object);
   PyObject* const loaded = dict ? object : attributes;
-  if (!may_load(loaded != nullptr && PyDict_Check(loaded) ? PyDict_GET_SIZE(loaded) : 1)) return Val();
+  if (!may_load(recorder, loaded != nullptr && PyDict_Check(loaded) ? PyDict_GET_SIZE(loaded) : 1)) return Val();
   if (dict ? !has_lasting_keys(object) : !is_open(object)) return Val();
-  if (const Val first = known_container(object, source); !first.is_null()) return first;
-  if (foreign_.found.size() + 2 > kMaxFound || !is_new_here(object)) return Val();
-  if (attributes != nullptr && (has_met(attributes) || !is_new_here(attributes))) return Val();
-  return dict ? input_dict(object, source, 0, false, &Recorder::found_part)
-              : input_instance(object, source, 0, &Recorder::found_part);
+  if (const Val first = known_container(recorder, object, source); !first.is_null()) return first;
+  if (recorder.foreign.found.size() + 2 > kMaxFound || !is_new_here(recorder, object)) return Val();
+  if (attributes != nullptr && (has_met(recorder, attributes) || !is_new_here(recorder, attributes))) return Val();
+  return dict ? input_dict(recorder, object, source, 0, false, found_part)
+              : input_instance(recorder, object, source, 0, found_part);
 }
 
+}  // namespace
+
 // What is in the register becomes known, if it was there when the epoch began.
-bool Recorder::adopt(Val reg, PyObject* object) {
-  if (is_own_list(*this, reg)) return false;
-  const RegInfo& info = trace_->regs[reg.index()];
-  if (info.rep != Rep::kObject || (info.epoch >= trace_->epochs.size() && !foreign_.is_loaded(reg))) return false;
+bool adopt(Recorder& recorder, Val reg, PyObject* object) {
+  if (is_own_list(recorder, reg)) return false;
+  const RegInfo& info = recorder.trace().regs[reg.index()];
+  if (info.rep != Rep::kObject || (info.epoch >= recorder.trace().epochs.size() && !recorder.foreign.is_loaded(reg)))
+    return false;
   Val found;
   Objects within;
-  if (is_fixed(reg, object)) {
-    input_guard(GuardOp::kIs, reg).expected = object;
-    input_guard(GuardOp::kType, reg).expected = reinterpret_cast<PyObject*>(Py_TYPE(object));
+  if (is_fixed(recorder, reg, object)) {
+    input_guard(recorder, GuardOp::kIs, reg).expected = object;
+    input_guard(recorder, GuardOp::kType, reg).expected = reinterpret_cast<PyObject*>(Py_TYPE(object));
     found = Val::constant(object);
   } else if (PyTuple_CheckExact(object) || PyList_CheckExact(object)) {
-    found =
-        !may_load(PySequence_Fast_GET_SIZE(object)) || holds_itself(object, &within) ? Val() : adopted(object, reg, 0);
+    found = !may_load(recorder, PySequence_Fast_GET_SIZE(object)) || holds_itself(object, &within)
+                ? Val()
+                : adopted(recorder, object, reg, 0);
   } else {
-    found = found_container(object, reg);
+    found = found_container(recorder, object, reg);
   }
   if (!found.is_const() && !found.is_virtual()) return false;
-  becomes(reg, found);
+  becomes(recorder, reg, found);
   return true;
 }
 

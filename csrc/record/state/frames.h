@@ -12,7 +12,7 @@ class FrameStack {
  public:
   FrameStack(cpython::Frame* of, bool middle, int at) : root(of), in_the_middle(middle), entered_at(at) {}
 
-  // Frames that were entered since are the business of whoever takes the instruction back (Recorder::unfollow).
+  // Frames that were entered since are the business of whoever takes the instruction back (unfollow).
   void undo(const TraceMark& mark) {
     for (auto& frame : stack_) frame->repeatable = std::min(frame->repeatable, mark.nodes);
   }

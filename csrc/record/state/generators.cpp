@@ -1,34 +1,39 @@
 // What is known of virtual generators: whether they have begun, have ended, and where they stand.
+#include "record/state/generators.h"
+
 #include "record/recorder.h"
+#include "record/state/snapshot.h"
+#include "record/state/values.h"
 
 namespace pijit {
 
-bool Recorder::may_resume(Val generator) const {
-  return heap_.models[generator.index()]->suspended != nullptr && trace_->virtuals[generator.index()].reg == kNone;
+bool may_resume(const Recorder& recorder, Val generator) {
+  return recorder.heap.models[generator.index()]->suspended != nullptr &&
+         recorder.trace().virtuals[generator.index()].reg == kNone;
 }
 
-bool Recorder::has_begun(Val generator) const {
-  const auto& suspended = heap_.models[generator.index()]->suspended;
+bool has_begun(const Recorder& recorder, Val generator) {
+  const auto& suspended = recorder.heap.models[generator.index()]->suspended;
   return suspended == nullptr || suspended->yielded;
 }
 
-bool Recorder::has_ended(Val generator) const {
-  return trace_->log[trace_->virtuals[generator.index()].tail].op == LogOp::kClear;
+bool has_ended(const Recorder& recorder, Val generator) {
+  return recorder.trace().log[recorder.trace().virtuals[generator.index()].tail].op == LogOp::kClear;
 }
 
-bool Recorder::is_running(Val generator) const {
-  if (!is_virtual(generator, VirtualKind::kGenerator)) return false;
-  const LogEntry& state = trace_->log[trace_->virtuals[generator.index()].tail];
+bool is_running(const Recorder& recorder, Val generator) {
+  if (!recorder.heap.is_virtual(generator, VirtualKind::kGenerator)) return false;
+  const LogEntry& state = recorder.trace().log[recorder.trace().virtuals[generator.index()].tail];
   return state.op == LogOp::kFrame && state.index == kNone;
 }
 
-bool Recorder::closes_unrun(Val generator) const {
-  const ShadowFrame* at = heap_.models[generator.index()]->suspended.get();
+bool closes_unrun(const Recorder& recorder, Val generator) {
+  const ShadowFrame* at = recorder.heap.models[generator.index()]->suspended.get();
   return at != nullptr && at->yielded && cpython::closes_unrun(at->code, at->operation + 1);
 }
 
-Val Recorder::delegate_of(Val generator) const {
-  const ShadowFrame* at = heap_.models[generator.index()]->suspended.get();
+Val delegate_of(const Recorder& recorder, Val generator) {
+  const ShadowFrame* at = recorder.heap.models[generator.index()]->suspended.get();
   if (at == nullptr || !at->yielded) return Val();
   const int next = at->operation + 1;
   constexpr int kDelegates = 2;  // resumed in `yield from` or `await`
@@ -38,38 +43,40 @@ Val Recorder::delegate_of(Val generator) const {
 }
 
 // CPython warns of a coroutine that is never awaited, and a replay that does not make it would not.
-bool Recorder::forgets_coroutine() {
-  if (!trace_->coroutines) return false;
-  const Node& last = trace_->nodes.back();
-  ++snapshots_.visit;
-  snapshots_.visited.resize(trace_->virtuals.size(), 0);
-  snapshots_.usable.restart();  // all objects are to be visited
-  if (last.op == Op::kExit) snapshot_usable(last.snapshot);
-  if (last.op == Op::kReturn && last.a.is_virtual()) virtual_usable(last.a.index(), last.time);
-  for (uint32_t i = 0; i < heap_.models.size(); ++i) {
-    if (heap_.models[i]->type != &PyCoro_Type || heap_.models[i]->kind != VirtualKind::kGenerator) continue;
-    const bool built = trace_->virtuals[i].reg != kNone || snapshots_.visited[i] == snapshots_.visit;
-    if (!built && !has_begun(Val::virtual_object(i))) return true;
+bool forgets_coroutine(Recorder& recorder) {
+  if (!recorder.trace().coroutines) return false;
+  const Node& last = recorder.trace().nodes.back();
+  ++recorder.snapshots.visit;
+  recorder.snapshots.visited.resize(recorder.trace().virtuals.size(), 0);
+  recorder.snapshots.usable.restart();  // all objects are to be visited
+  if (last.op == Op::kExit) snapshot_usable(recorder, last.snapshot);
+  if (last.op == Op::kReturn && last.a.is_virtual()) virtual_usable(recorder, last.a.index(), last.time);
+  for (uint32_t i = 0; i < recorder.heap.models.size(); ++i) {
+    if (recorder.heap.models[i]->type != &PyCoro_Type || recorder.heap.models[i]->kind != VirtualKind::kGenerator)
+      continue;
+    const bool built =
+        recorder.trace().virtuals[i].reg != kNone || recorder.snapshots.visited[i] == recorder.snapshots.visit;
+    if (!built && !has_begun(recorder, Val::virtual_object(i))) return true;
   }
   return false;
 }
 
 // The frame is that of a virtual generator at a yield. Another generator may lie where one died unseen: the address alone
 // does not tell them apart.
-bool Recorder::is_suspended(uint32_t generator, cpython::Frame* frame) const {
-  const ShadowFrame* shadow = heap_.models[generator]->suspended.get();
+bool is_suspended(const Recorder& recorder, uint32_t generator, cpython::Frame* frame) {
+  const ShadowFrame* shadow = recorder.heap.models[generator]->suspended.get();
   return shadow != nullptr && shadow->frame == frame && shadow->code == cpython::code(frame);
 }
 
 // The frame is that of some virtual generator.
-bool Recorder::is_ours(cpython::Frame* frame) const {
-  const auto found = frames_.generators.find(frame);
-  return found != frames_.generators.end() && is_suspended(found->second, frame);
+bool is_ours(const Recorder& recorder, cpython::Frame* frame) {
+  const auto found = recorder.frames.generators.find(frame);
+  return found != recorder.frames.generators.end() && is_suspended(recorder, found->second, frame);
 }
 
-void Recorder::end_generator(uint32_t generator) {
-  model(generator).suspended = nullptr;
-  log(Val::virtual_object(generator), LogOp::kClear, Val(), Val());
+void end_generator(Recorder& recorder, uint32_t generator) {
+  recorder.heap.model(generator).suspended = nullptr;
+  log(recorder, Val::virtual_object(generator), LogOp::kClear, Val(), Val());
 }
 
 }  // namespace pijit

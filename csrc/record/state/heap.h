@@ -7,6 +7,7 @@
 #include "record/recording.h"
 #include "record/state/frames.h"
 #include "record/state/holders.h"
+#include "record/state/model.h"
 #include "record/state/snapshots.h"
 
 namespace pijit {

@@ -3,11 +3,18 @@
 // A container that the caller passed is an object of its own (its register is the argument); the tuple of *args and the
 // dict of **kwargs were made for this call, so they are virtual like any other. An instance is the one that was seen,
 // until calls have come with others: then it is a container of its attributes.
+#include "record/state/inputs.h"
+
 #include <algorithm>
 
 #include "cpython/keys.h"
 #include "guard/instances.h"
 #include "record/state/contents.h"
+#include "record/state/found.h"
+#include "record/state/snapshot.h"
+#include "record/state/values.h"
+#include "record/state/varying.h"
+#include "record/state/writes.h"
 
 namespace pijit {
 namespace {
@@ -18,235 +25,243 @@ bool may_vary_argument(PyObject* object) {
 
 }  // namespace
 
-Guard& Recorder::input_guard(GuardOp op, Val source) {
+Guard& input_guard(Recorder& recorder, GuardOp op, Val source) {
   Guard guard{};
   guard.op = op;
   guard.subject = source;
-  trace_->guards.push_back(guard);
-  return trace_->guards.back();
+  recorder.trace().guards.push_back(guard);
+  return recorder.trace().guards.back();
 }
 
-Val Recorder::load_input(GuardOp op, Val source, Py_ssize_t index, PyObject* object) {
+Val load_input(Recorder& recorder, GuardOp op, Val source, Py_ssize_t index, PyObject* object) {
   Guard guard{};
   guard.op = op;
   guard.subject = source;
   guard.number = static_cast<uint64_t>(index);
-  return load_input(guard, object);
+  return load_input(recorder, guard, object);
 }
 
-Val Recorder::load_input(Guard guard, PyObject* object) {
-  const Val reg = add_reg(Rep::kObject, Py_TYPE(object), object);
-  if (!trace_->epochs.empty()) {
-    foreign_.loaded.resize(trace_->regs.size());
-    foreign_.loaded[reg.index()] = true;
-    loading_.items += 1;
+Val load_input(Recorder& recorder, Guard guard, PyObject* object) {
+  const Val reg = add_reg(recorder, Rep::kObject, Py_TYPE(object), object);
+  if (!recorder.trace().epochs.empty()) {
+    recorder.foreign.loaded.resize(recorder.trace().regs.size());
+    recorder.foreign.loaded[reg.index()] = true;
+    recorder.loading.items += 1;
   }
   guard.out = reg.index();
-  trace_->guards.push_back(guard);
+  recorder.trace().guards.push_back(guard);
   return reg;
 }
 
 // Gives a container that exists already its register: it is real from the start.
-Val Recorder::real_container(Val object, Val source) {
-  Virtual& record = trace_->virtuals[object.index()];
+Val real_container(Recorder& recorder, Val object, Val source) {
+  Virtual& record = recorder.trace().virtuals[object.index()];
   record.reg = source.index();
   record.birth = record.reg_time = 0;
-  heap_.due.push_back(object.index());
-  note_argument(model(object).real, object);
-  heap_.arguments.push_back(object);
+  recorder.heap.due.push_back(object.index());
+  note_argument(recorder, recorder.heap.model(object).real, object);
+  recorder.heap.arguments.push_back(object);
   return object;
 }
 
-Val Recorder::input_sequence(PyObject* object, Val source, int depth, bool fresh) {
+namespace {
+
+Val input_sequence(Recorder& recorder, PyObject* object, Val source, int depth, bool fresh) {
   bool tuple = PyTuple_CheckExact(object);
   Py_ssize_t size = tuple ? PyTuple_GET_SIZE(object) : PyList_GET_SIZE(object);
   if (size > kMaxLoadedItems || depth > kMaxLoadedDepth) return Val();
-  input_guard(GuardOp::kType, source).expected = reinterpret_cast<PyObject*>(Py_TYPE(object));
-  input_guard(tuple ? GuardOp::kTupleSize : GuardOp::kListSize, source).number = static_cast<uint64_t>(size);
+  input_guard(recorder, GuardOp::kType, source).expected = reinterpret_cast<PyObject*>(Py_TYPE(object));
+  input_guard(recorder, tuple ? GuardOp::kTupleSize : GuardOp::kListSize, source).number = static_cast<uint64_t>(size);
   Vals items;
   for (Py_ssize_t i = 0; i < size; ++i) {
     PyObject* item = tuple ? PyTuple_GET_ITEM(object, i) : PyList_GET_ITEM(object, i);
-    Val loaded = load_input(tuple ? GuardOp::kLoadTupleItem : GuardOp::kLoadListItem, source, i, item);
-    items.push_back(input(item, loaded, depth + 1));
+    Val loaded = load_input(recorder, tuple ? GuardOp::kLoadTupleItem : GuardOp::kLoadListItem, source, i, item);
+    items.push_back(input(recorder, item, loaded, depth + 1));
     if (items.back().is_null()) return Val();
   }
-  Val result =
-      new_sequence(tuple ? VirtualKind::kTuple : VirtualKind::kList, Py_TYPE(object), items.data(), items.size());
-  model(result).real = object;
-  if (!tuple) note_container(object, source);
-  return fresh ? result : real_container(result, source);
+  Val result = new_sequence(recorder, tuple ? VirtualKind::kTuple : VirtualKind::kList, Py_TYPE(object), items.data(),
+                            items.size());
+  recorder.heap.model(result).real = object;
+  if (!tuple) note_container(recorder, object, source);
+  return fresh ? result : real_container(recorder, result, source);
 }
 
 // It is a dict with these keys, in this order. False: they are none that a trace may keep.
-bool Recorder::guard_keys(PyObject* dict, Val source) {
+bool guard_keys(Recorder& recorder, PyObject* dict, Val source) {
   cpython::DictCursor cursor;
   PyObject *key, *value;
   Objects keys;
   const Py_ssize_t size = PyDict_GET_SIZE(dict);
   for (Py_ssize_t i = 0; i < size; ++i) {
     if (!cpython::dict_next(dict, &cursor, &key, &value) || !cpython::is_lasting_key(key)) return false;
-    keys.push_back(owned(key).object());
+    keys.push_back(recorder.reads.owned(key).object());
   }
   if (!cpython::dict_ends(dict, cursor)) return false;
-  input_guard(GuardOp::kType, source).expected = reinterpret_cast<PyObject*>(Py_TYPE(dict));
-  Guard& sized = input_guard(GuardOp::kDictSize, source);
+  input_guard(recorder, GuardOp::kType, source).expected = reinterpret_cast<PyObject*>(Py_TYPE(dict));
+  Guard& sized = input_guard(recorder, GuardOp::kDictSize, source);
   sized.number = keys.size();
-  sized.first = static_cast<uint32_t>(trace_->guard_items.size());
+  sized.first = static_cast<uint32_t>(recorder.trace().guard_items.size());
   sized.count = static_cast<uint32_t>(keys.size());
-  trace_->guard_items.insert(trace_->guard_items.end(), keys.begin(), keys.end());
+  recorder.trace().guard_items.insert(recorder.trace().guard_items.end(), keys.begin(), keys.end());
   return true;
 }
 
 // A key that is a tuple is an object of its own: another one in another call, with items that are the same.
-void Recorder::input_key(PyObject* key, Val source) {
-  if (const Val first = heap_.fresh_key(key); !first.is_null()) {
-    input_guard(GuardOp::kSame, source).number = trace_->virtuals[first.index()].reg;
+void input_key(Recorder& recorder, PyObject* key, Val source) {
+  if (const Val first = recorder.heap.fresh_key(key); !first.is_null()) {
+    input_guard(recorder, GuardOp::kSame, source).number = recorder.trace().virtuals[first.index()].reg;
     return;
   }
   Vals items;
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(key); ++i) {
     PyObject* item = PyTuple_GET_ITEM(key, i);
     const bool tuple = PyTuple_CheckExact(item) && PyTuple_GET_SIZE(item) > 0;
-    if (tuple) input_key(item, load_input(GuardOp::kLoadTupleItem, source, i, item));
-    items.push_back(tuple ? heap_.fresh_key(item) : owned(item));
+    if (tuple) input_key(recorder, item, load_input(recorder, GuardOp::kLoadTupleItem, source, i, item));
+    items.push_back(tuple ? recorder.heap.fresh_key(item) : recorder.reads.owned(item));
   }
-  const Val result = new_sequence(VirtualKind::kTuple, &PyTuple_Type, items.data(), items.size());
-  model(result).real = key;
-  heap_.virtual_keys[key] = real_container(result, source);
+  const Val result = new_sequence(recorder, VirtualKind::kTuple, &PyTuple_Type, items.data(), items.size());
+  recorder.heap.model(result).real = key;
+  recorder.heap.virtual_keys[key] = real_container(recorder, result, source);
 }
 
-Val Recorder::input_dict(PyObject* object, Val source, int depth, bool fresh, Take take) {
+}  // namespace
+
+Val input_dict(Recorder& recorder, PyObject* object, Val source, int depth, bool fresh, Take take) {
   Py_ssize_t size = PyDict_GET_SIZE(object), index = 0;
   if (size > kMaxLoadedItems || depth > kMaxLoadedDepth) return Val();
-  if (!guard_keys(object, source)) return Val();
+  if (!guard_keys(recorder, object, source)) return Val();
   cpython::DictCursor cursor;
   PyObject *key, *value;
-  Val result = new_virtual(VirtualKind::kDict, Py_TYPE(object));
-  model(result).real = object;
+  Val result = new_virtual(recorder, VirtualKind::kDict, Py_TYPE(object));
+  recorder.heap.model(result).real = object;
   for (; cpython::dict_next(object, &cursor, &key, &value); ++index) {
     if (PyTuple_CheckExact(key) && PyTuple_GET_SIZE(key) > 0)
-      input_key(key, load_input(GuardOp::kLoadDictKeyAt, source, index, key));
-    Val item = (this->*take)(value, load_input(GuardOp::kLoadDictValueAt, source, index, value), depth + 1);
+      input_key(recorder, key, load_input(recorder, GuardOp::kLoadDictKeyAt, source, index, key));
+    Val item = take(recorder, value, load_input(recorder, GuardOp::kLoadDictValueAt, source, index, value), depth + 1);
     if (item.is_null()) return Val();
-    dict_set(result, key, item);
+    dict_set(recorder, result, key, item);
   }
-  if (!fresh) note_container(object, source);
-  return fresh ? result : real_container(result, source);
+  if (!fresh) note_container(recorder, object, source);
+  return fresh ? result : real_container(recorder, result, source);
 }
 
 // An instance that is another one in every call: its attributes are loaded like the items of a dict.
-Val Recorder::input_instance(PyObject* object, Val source, int depth, Take take) {
+Val input_instance(Recorder& recorder, PyObject* object, Val source, int depth, Take take) {
   PyTypeObject* type = Py_TYPE(object);
-  input_guard(GuardOp::kType, source).expected = reinterpret_cast<PyObject*>(type);
-  const Val result = new_virtual(VirtualKind::kInstance, type);
-  model(result).real = object;
-  const size_t at = foreign_.found.size();
-  note_container(object, source);
-  loading_.adopting += 1;
+  input_guard(recorder, GuardOp::kType, source).expected = reinterpret_cast<PyObject*>(type);
+  const Val result = new_virtual(recorder, VirtualKind::kInstance, type);
+  recorder.heap.model(result).real = object;
+  const size_t at = recorder.foreign.found.size();
+  note_container(recorder, object, source);
+  recorder.loading.adopting += 1;
   bool whole = true;
   const auto add = [&](PyObject* name, PyObject* value, Val loaded) {
-    loading_.adopted += 1;
-    const Val item = whole ? (this->*take)(value, loaded, depth + 1) : Val();
+    recorder.loading.adopted += 1;
+    const Val item = whole ? take(recorder, value, loaded, depth + 1) : Val();
     whole = !item.is_null();
-    if (whole) attr_set(result, name, item);
+    if (whole) attr_set(recorder, result, name, item);
   };
   std::vector<Slot> slots;
   find_slots(type, &slots);
-  model(result).any_order = !slots.empty();
+  recorder.heap.model(result).any_order = !slots.empty();
   for (const Slot& slot : slots) {
     PyObject* value = cpython::object_at(object, slot.offset);
     if (value != nullptr) {
-      add(slot.name, value, load_input(GuardOp::kLoadSlot, source, slot.offset, value));
+      add(slot.name, value, load_input(recorder, GuardOp::kLoadSlot, source, slot.offset, value));
     } else {
-      input_guard(GuardOp::kSlot, source).number = static_cast<uint64_t>(slot.offset);
+      input_guard(recorder, GuardOp::kSlot, source).number = static_cast<uint64_t>(slot.offset);
     }
   }
   const cpython::Storage storage = cpython::attribute_storage(object);
-  if (storage == cpython::Storage::kUnset) reads_.guard_no_dict(object, source);
+  if (storage == cpython::Storage::kUnset) recorder.reads.guard_no_dict(object, source);
   if (storage == cpython::Storage::kInline) {
-    model(result).any_order = true;
-    Guard& names = input_guard(GuardOp::kNoInlineSlot, source);
+    recorder.heap.model(result).any_order = true;
+    Guard& names = input_guard(recorder, GuardOp::kNoInlineSlot, source);
     names.expected = reinterpret_cast<PyObject*>(type);
     names.number = cpython::shared_keys_version(type);
     for (Py_ssize_t i = 0; cpython::shared_key(type, i) != nullptr; ++i) {
       PyObject* value = cpython::inline_value(object, i);
       if (value == nullptr) {
-        reads_.guard_inline_slot(source, type, i, nullptr);
+        recorder.reads.guard_inline_slot(source, type, i, nullptr);
       } else {
         const Guard load = inline_guard(GuardOp::kLoadInline, source, type, i);
-        add(cpython::shared_key(type, i), value, load_input(load, value));
+        add(cpython::shared_key(type, i), value, load_input(recorder, load, value));
       }
     }
   }
   if (storage == cpython::Storage::kDict) {
     PyObject* dict = cpython::instance_dict(object);
     const Val place =
-        load_input(GuardOp::kLoadSlot, source,
+        load_input(recorder, GuardOp::kLoadSlot, source,
                    reinterpret_cast<char*>(cpython::dict_slot(object)) - reinterpret_cast<char*>(object), dict);
     PyObject *name, *value;
-    guard_keys(dict, place);
-    note_container(dict, place);
-    foreign_.found[at].dict = static_cast<uint32_t>(foreign_.found.size() - 1);
-    foreign_.found.back().argument = foreign_.found[at].argument;
+    guard_keys(recorder, dict, place);
+    note_container(recorder, dict, place);
+    recorder.foreign.found[at].dict = static_cast<uint32_t>(recorder.foreign.found.size() - 1);
+    recorder.foreign.found.back().argument = recorder.foreign.found[at].argument;
     for (Py_ssize_t position = 0, i = 0; PyDict_Next(dict, &position, &name, &value) != 0; ++i)
-      add(name, value, load_input(GuardOp::kLoadDictValueAt, place, i, value));
+      add(name, value, load_input(recorder, GuardOp::kLoadDictValueAt, place, i, value));
   }
-  loading_.adopting -= 1;
-  return whole ? real_container(result, source) : Val();
+  recorder.loading.adopting -= 1;
+  return whole ? real_container(recorder, result, source) : Val();
 }
 
 // The one that was loaded already; Null: there is none.
-Val Recorder::known_container(PyObject* object, Val source) {
-  if (heap_.arguments.empty() || PyTuple_CheckExact(object)) return Val();
-  const Fact* known = reads_.facts.get(object, FactKind::kArgument);
+Val known_container(Recorder& recorder, PyObject* object, Val source) {
+  if (recorder.heap.arguments.empty() || PyTuple_CheckExact(object)) return Val();
+  const Fact* known = recorder.reads.facts.get(object, FactKind::kArgument);
   if (known == nullptr) return Val();
-  input_guard(GuardOp::kSame, source).number = trace_->virtuals[known->guard].reg;
+  input_guard(recorder, GuardOp::kSame, source).number = recorder.trace().virtuals[known->guard].reg;
   return Val::virtual_object(known->guard);
 }
 
-Val Recorder::input(PyObject* object, Val source, int depth) {
-  if (const Val first = known_container(object, source); !first.is_null()) return first;
-  if (adapter_ != nullptr && adapter_->is_tensor(object)) {
-    Val tensor = add_reg(Rep::kTensor, Py_TYPE(object), object);
-    take_tensor(source, object, tensor);
+Val input(Recorder& recorder, PyObject* object, Val source, int depth) {
+  if (const Val first = known_container(recorder, object, source); !first.is_null()) return first;
+  if (recorder.adapter() != nullptr && recorder.adapter()->is_tensor(object)) {
+    Val tensor = add_reg(recorder, Rep::kTensor, Py_TYPE(object), object);
+    take_tensor(recorder, source, object, tensor);
     return tensor;
   }
   if (cpython::is_scalar(object)) {
-    if (varying_ != nullptr && may_vary_argument(object) &&
-        (loading_.by_kind || varying_->has_argument(argument_way(*trace_, source))))
-      return vary(source, object);
-    input_guard(GuardOp::kScalar, source).expected = object;
-    return owned(object);
+    if (recorder.varying() != nullptr && may_vary_argument(object) &&
+        (recorder.loading.by_kind || recorder.varying()->has_argument(argument_way(recorder.trace(), source))))
+      return vary(recorder, source, object);
+    input_guard(recorder, GuardOp::kScalar, source).expected = object;
+    return recorder.reads.owned(object);
   }
-  if (PyTuple_CheckExact(object) || PyList_CheckExact(object)) return input_sequence(object, source, depth, false);
-  if (PyDict_CheckExact(object)) return foreign_.is_found(object) ? Val() : input_dict(object, source, depth, false);
+  if (PyTuple_CheckExact(object) || PyList_CheckExact(object))
+    return input_sequence(recorder, object, source, depth, false);
+  if (PyDict_CheckExact(object))
+    return recorder.foreign.is_found(object) ? Val() : input_dict(recorder, object, source, depth, false);
   if (PyGen_CheckExact(object)) {
-    input_guard(GuardOp::kType, source).expected = reinterpret_cast<PyObject*>(&PyGen_Type);
+    input_guard(recorder, GuardOp::kType, source).expected = reinterpret_cast<PyObject*>(&PyGen_Type);
     return source;
   }
-  if (source.index() >= trace_->inputs && !frames_.in_the_middle && cpython::is_value_type(Py_TYPE(object))) {
-    input_guard(GuardOp::kEqual, source).expected = object;
-    return owned(object);
+  if (source.index() >= recorder.trace().inputs && !recorder.frames.in_the_middle &&
+      cpython::is_value_type(Py_TYPE(object))) {
+    input_guard(recorder, GuardOp::kEqual, source).expected = object;
+    return recorder.reads.owned(object);
   }
-  const uint64_t way = varying_ != nullptr ? argument_way(*trace_, source) : 0;
-  const bool differs = way != 0 && (loading_.opening || varying_->has_argument(way));
-  if ((differs || loading_.by_kind) && cpython::shows_memory(object)) {
-    input_guard(GuardOp::kType, source).expected = reinterpret_cast<PyObject*>(Py_TYPE(object));
+  const uint64_t way = recorder.varying() != nullptr ? argument_way(recorder.trace(), source) : 0;
+  const bool differs = way != 0 && (recorder.loading.opening || recorder.varying()->has_argument(way));
+  if ((differs || recorder.loading.by_kind) && cpython::shows_memory(object)) {
+    input_guard(recorder, GuardOp::kType, source).expected = reinterpret_cast<PyObject*>(Py_TYPE(object));
     return source;
   }
-  const bool named = loading_.named.count(object) != 0;
-  if (!named && !loading_.by_kind && (differs || loading_.adopting > 0)) {
-    if (Room room{kMaxAttributes - loading_.adopted}; instance_fits(object, depth, &room))
-      return foreign_.is_found(object) || foreign_.is_found(cpython::instance_dict(object))
+  const bool named = recorder.loading.named.count(object) != 0;
+  if (!named && !recorder.loading.by_kind && (differs || recorder.loading.adopting > 0)) {
+    if (Room room{kMaxAttributes - recorder.loading.adopted}; instance_fits(object, depth, &room))
+      return recorder.foreign.is_found(object) || recorder.foreign.is_found(cpython::instance_dict(object))
                  ? Val()
-                 : input_instance(object, source, depth);
-    if (differs && frames_.in_the_middle) return varying_->take_by_type(way), by_type(object, source);
-    if (differs) varying_->fix_argument(way);
+                 : input_instance(recorder, object, source, depth);
+    if (differs && recorder.frames.in_the_middle)
+      return recorder.varying()->take_by_type(way), by_type(recorder, object, source);
+    if (differs) recorder.varying()->fix_argument(way);
   }
-  loading_.named.insert(object);
-  input_guard(GuardOp::kIs, source).expected = object;
-  input_guard(GuardOp::kType, source).expected = reinterpret_cast<PyObject*>(Py_TYPE(object));
-  return cpython::dies_unnoticed(Py_TYPE(object)) ? owned(object) : Val::constant(object);
+  recorder.loading.named.insert(object);
+  input_guard(recorder, GuardOp::kIs, source).expected = object;
+  input_guard(recorder, GuardOp::kType, source).expected = reinterpret_cast<PyObject*>(Py_TYPE(object));
+  return cpython::dies_unnoticed(Py_TYPE(object)) ? recorder.reads.owned(object) : Val::constant(object);
 }
 
 namespace {
@@ -274,94 +289,96 @@ std::unique_ptr<ShadowFrame> first_shadow(Recorder& recorder, cpython::Frame* fr
   shadow->slots.assign(static_cast<size_t>(shadow->locals + shadow->code->co_stacksize + 1), Val());
   for (int i = 0; i < inputs; ++i) {
     PyObject* object = cpython::slot(frame, i);
-    recorder.add_reg(Rep::kObject, object == nullptr ? nullptr : Py_TYPE(object), object);
+    add_reg(recorder, Rep::kObject, object == nullptr ? nullptr : Py_TYPE(object), object);
   }
   return shadow;
 }
 
-}  // namespace
-
-// What a slot holds where a recording begins in the middle of a function: of its own frame, or of that of a generator.
-Val Recorder::entry_input(cpython::Frame* frame, int slot, Val source) {
-  PyObject* object = cpython::slot(frame, slot);
-  PyCodeObject* code = cpython::code(frame);
-  PyObject* closure = reinterpret_cast<PyFunctionObject*>(cpython::function(frame))->func_closure;
-  const int free = slot - (code->co_nlocalsplus - code->co_nfreevars);
-  if (free >= 0 && slot < code->co_nlocalsplus && closure != nullptr && PyTuple_GET_ITEM(closure, free) == object) {
-    if (frame != frames_.root)
-      input_guard(GuardOp::kIs, source).expected = object;  // the function may be another one by then
-    return Val::constant(object);
-  }
-  if (slot >= code->co_nlocalsplus && is_constant_of(code, object)) {  // instructions look into it
-    input_guard(GuardOp::kIs, source).expected = object;
-    return owned(object);
-  }
-  if (PyCell_Check(object)) return entry_cell(object, source);
-  if (PyGen_CheckExact(object)) return entry_generator(object, source);
-  if (Py_IS_TYPE(object, &PyEnum_Type)) return entry_enumerate(object, source);
-  if (is_plain_iterator(object)) return by_type(object, source);
-  return entry_value(object, source);
-}
-
-Val Recorder::by_type(PyObject* object, Val source) {
-  input_guard(GuardOp::kType, source).expected = reinterpret_cast<PyObject*>(Py_TYPE(object));
-  return source;
-}
-
-Val Recorder::entry_cell(PyObject* cell, Val source) {
-  PyObject* content = PyCell_GET(cell);
-  by_type(cell, source);
-  if (Py_REFCNT(cell) > 1) return source;
-  input_guard(GuardOp::kUnshared, source);
-  const Val result = new_virtual(VirtualKind::kCell, &PyCell_Type);
-  model(result).real = cell;
-  model(result).items.resize(1);
-  if (content == nullptr) {
-    input_guard(GuardOp::kCell, source);
-    set_field(result, field::kCell::kContent, Val());
-    return own(real_container(result, source));
-  }
-  const Val value = entry_value(content, load_input(GuardOp::kLoadCell, source, 0, content));
-  if (value.is_null()) return Val();
-  set_field(result, field::kCell::kContent, value);
-  return own(real_container(result, source));
-}
-
-Val Recorder::entry_method(PyObject* method, Val source) {
-  const Val result = new_virtual(VirtualKind::kBoundMethod, &PyMethod_Type);
-  model(result).real = method;
-  model(result).items.resize(2);
-  loading_.opening = false;  // whose method it is may well be the same in each call
+Val entry_method(Recorder& recorder, PyObject* method, Val source) {
+  const Val result = new_virtual(recorder, VirtualKind::kBoundMethod, &PyMethod_Type);
+  recorder.heap.model(result).real = method;
+  recorder.heap.model(result).items.resize(2);
+  recorder.loading.opening = false;  // whose method it is may well be the same in each call
   const auto part = [&](uint32_t field, PyObject* object, size_t offset) {
-    const Val value = input(object, load_input(GuardOp::kLoadSlot, source, static_cast<Py_ssize_t>(offset), object), 1);
-    if (!value.is_null()) set_field(result, field, value);
+    const Val value = input(
+        recorder, object, load_input(recorder, GuardOp::kLoadSlot, source, static_cast<Py_ssize_t>(offset), object), 1);
+    if (!value.is_null()) set_field(recorder, result, field, value);
     return !value.is_null();
   };
   const bool whole =
       part(field::kBoundMethod::kFunction, PyMethod_GET_FUNCTION(method), offsetof(PyMethodObject, im_func)) &&
       part(field::kBoundMethod::kSelf, PyMethod_GET_SELF(method), offsetof(PyMethodObject, im_self));
-  return whole ? real_container(result, source) : Val();
+  return whole ? real_container(recorder, result, source) : Val();
 }
 
-Val Recorder::own(Val container) {
-  if (container.is_null()) return container;
-  model(container).own = true;
-  std::erase(heap_.due, container.index());
-  return container;
-}
-
-Val Recorder::entry_value(PyObject* object, Val source) {
+Val entry_value(Recorder& recorder, PyObject* object, Val source) {
   const bool list = PyList_CheckExact(object), dict = PyDict_CheckExact(object), method = PyMethod_Check(object);
   const bool shared = (!list && !dict && !method) || Py_REFCNT(object) > 1;
-  if (varying_ != nullptr && varying_->is_taken_by_type(argument_way(*trace_, source))) {
-    if (list && !shared) input_guard(GuardOp::kUnshared, source);
-    return by_type(object, source);
+  if (recorder.varying() != nullptr && recorder.varying()->is_taken_by_type(argument_way(recorder.trace(), source))) {
+    if (list && !shared) input_guard(recorder, GuardOp::kUnshared, source);
+    return by_type(recorder, object, source);
   }
-  if (shared) return input(object, source, 0);
-  by_type(object, source);
-  input_guard(GuardOp::kUnshared, source);
-  if (method) return entry_method(object, source);
-  return own(list ? input_sequence(object, source, 0, false) : input_dict(object, source, 0, false));
+  if (shared) return input(recorder, object, source, 0);
+  by_type(recorder, object, source);
+  input_guard(recorder, GuardOp::kUnshared, source);
+  if (method) return entry_method(recorder, object, source);
+  return own(recorder, list ? input_sequence(recorder, object, source, 0, false)
+                            : input_dict(recorder, object, source, 0, false));
+}
+
+Val entry_cell(Recorder& recorder, PyObject* cell, Val source) {
+  PyObject* content = PyCell_GET(cell);
+  by_type(recorder, cell, source);
+  if (Py_REFCNT(cell) > 1) return source;
+  input_guard(recorder, GuardOp::kUnshared, source);
+  const Val result = new_virtual(recorder, VirtualKind::kCell, &PyCell_Type);
+  recorder.heap.model(result).real = cell;
+  recorder.heap.model(result).items.resize(1);
+  if (content == nullptr) {
+    input_guard(recorder, GuardOp::kCell, source);
+    set_field(recorder, result, field::kCell::kContent, Val());
+    return own(recorder, real_container(recorder, result, source));
+  }
+  const Val value = entry_value(recorder, content, load_input(recorder, GuardOp::kLoadCell, source, 0, content));
+  if (value.is_null()) return Val();
+  set_field(recorder, result, field::kCell::kContent, value);
+  return own(recorder, real_container(recorder, result, source));
+}
+
+}  // namespace
+
+// What a slot holds where a recording begins in the middle of a function: of its own frame, or of that of a generator.
+Val entry_input(Recorder& recorder, cpython::Frame* frame, int slot, Val source) {
+  PyObject* object = cpython::slot(frame, slot);
+  PyCodeObject* code = cpython::code(frame);
+  PyObject* closure = reinterpret_cast<PyFunctionObject*>(cpython::function(frame))->func_closure;
+  const int free = slot - (code->co_nlocalsplus - code->co_nfreevars);
+  if (free >= 0 && slot < code->co_nlocalsplus && closure != nullptr && PyTuple_GET_ITEM(closure, free) == object) {
+    if (frame != recorder.frames.root)
+      input_guard(recorder, GuardOp::kIs, source).expected = object;  // the function may be another one by then
+    return Val::constant(object);
+  }
+  if (slot >= code->co_nlocalsplus && is_constant_of(code, object)) {  // instructions look into it
+    input_guard(recorder, GuardOp::kIs, source).expected = object;
+    return recorder.reads.owned(object);
+  }
+  if (PyCell_Check(object)) return entry_cell(recorder, object, source);
+  if (PyGen_CheckExact(object)) return entry_generator(recorder, object, source);
+  if (Py_IS_TYPE(object, &PyEnum_Type)) return entry_enumerate(recorder, object, source);
+  if (is_plain_iterator(object)) return by_type(recorder, object, source);
+  return entry_value(recorder, object, source);
+}
+
+Val by_type(Recorder& recorder, PyObject* object, Val source) {
+  input_guard(recorder, GuardOp::kType, source).expected = reinterpret_cast<PyObject*>(Py_TYPE(object));
+  return source;
+}
+
+Val own(Recorder& recorder, Val container) {
+  if (container.is_null()) return container;
+  recorder.heap.model(container).own = true;
+  std::erase(recorder.heap.due, container.index());
+  return container;
 }
 
 // In a loop such a list is what turns add to, and is longer in each: it is never looked into.
@@ -369,7 +386,7 @@ bool is_own_list(Recorder& recorder, Val value) {
   constexpr Py_ssize_t kOfFrame = 2;  // the variable, and the stack
   const Trace& trace = recorder.trace();
   if (!value.is_reg() || !is_taken(trace, value.index())) return false;
-  PyObject* list = recorder.real(value);
+  PyObject* list = recorder.heap.real(value);
   if (list == nullptr || !PyList_CheckExact(list) || Py_REFCNT(list) > kOfFrame) return false;
   const auto guards = trace.guards.begin(), end = guards + static_cast<ptrdiff_t>(trace.entry_guards());
   if (std::none_of(guards, end,
@@ -384,48 +401,50 @@ bool is_own_list(Recorder& recorder, Val value) {
   });
 }
 
-bool Recorder::bind_entry() {
-  const int used = cpython::used_slots(frames_.root);
-  auto shadow = first_shadow(*this, frames_.root, used);
-  shadow->instruction = shadow->operation = cpython::resume_index(frames_.root);
+bool bind_entry(Recorder& recorder) {
+  const int used = cpython::used_slots(recorder.frames.root);
+  auto shadow = first_shadow(recorder, recorder.frames.root, used);
+  shadow->instruction = shadow->operation = cpython::resume_index(recorder.frames.root);
   shadow->sp = used - shadow->locals;
-  trace_->inputs = static_cast<uint32_t>(used);
-  trace_->takes_inputs = true;
+  recorder.trace().inputs = static_cast<uint32_t>(used);
+  recorder.trace().takes_inputs = true;
   for (int i = 0; i < used; ++i) {
-    PyObject* object = cpython::slot(frames_.root, i);
+    PyObject* object = cpython::slot(recorder.frames.root, i);
     if (object == nullptr) continue;
     Val& slot = shadow->slots[static_cast<size_t>(i)];
-    loading_.opening = varying_ != nullptr && varying_->is_open_input(static_cast<uint32_t>(i));
-    slot = entry_input(frames_.root, i, Val::reg(static_cast<uint32_t>(i)));
-    loading_.opening = false;
+    recorder.loading.opening =
+        recorder.varying() != nullptr && recorder.varying()->is_open_input(static_cast<uint32_t>(i));
+    slot = entry_input(recorder, recorder.frames.root, i, Val::reg(static_cast<uint32_t>(i)));
+    recorder.loading.opening = false;
     if (slot.is_null()) return false;
   }
-  shadow->mark = here();
-  push_frame(std::move(shadow));
-  snapshot();
+  shadow->mark = recorder.here();
+  recorder.push_frame(std::move(shadow));
+  snapshot(recorder);
   return true;
 }
 
-bool Recorder::bind_root() {
-  PyCodeObject* code = cpython::code(frames_.root);
+bool bind_root(Recorder& recorder) {
+  PyCodeObject* code = cpython::code(recorder.frames.root);
   int slots = cpython::argument_slots(code), named = code->co_argcount + code->co_kwonlyargcount;
   bool star = (code->co_flags & CO_VARARGS) != 0;
-  auto shadow = first_shadow(*this, frames_.root, slots);
-  trace_->inputs = static_cast<uint32_t>(slots);
+  auto shadow = first_shadow(recorder, recorder.frames.root, slots);
+  recorder.trace().inputs = static_cast<uint32_t>(slots);
   for (int i = 0; i < slots; ++i) {
-    PyObject* object = cpython::slot(frames_.root, i);
+    PyObject* object = cpython::slot(recorder.frames.root, i);
     Val source = Val::reg(static_cast<uint32_t>(i));
     if (object == nullptr) return false;
     if (i >= named) {
       bool tuple = star && i == named;
-      shadow->local(i) = tuple ? input_sequence(object, source, 0, true) : input_dict(object, source, 0, true);
+      shadow->local(i) =
+          tuple ? input_sequence(recorder, object, source, 0, true) : input_dict(recorder, object, source, 0, true);
     } else {
-      shadow->local(i) = input(object, source, 0);
+      shadow->local(i) = input(recorder, object, source, 0);
     }
     if (shadow->local(i).is_null()) return false;
   }
-  push_frame(std::move(shadow));
-  run_prologue(*this, top_frame());
+  recorder.push_frame(std::move(shadow));
+  run_prologue(recorder, recorder.frames.top());
   return true;
 }
 

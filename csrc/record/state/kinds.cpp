@@ -16,6 +16,10 @@
 #include "cpython/objects.h"
 #include "guard/instances.h"
 #include "record/recorder.h"
+#include "record/state/found.h"
+#include "record/state/inputs.h"
+#include "record/state/values.h"
+#include "record/state/varying.h"
 
 namespace pijit {
 namespace {
@@ -57,63 +61,64 @@ bool is_container(PyObject* object) {
   return PyTuple_CheckExact(object) || PyList_CheckExact(object) || PyDict_CheckExact(object);
 }
 
-}  // namespace
-
 // The trace has neither read nor written what the container holds, and knows it under no other name.
-bool Recorder::is_untouched(PyObject* container) {
+bool is_untouched(Recorder& recorder, PyObject* container) {
   if (PyTuple_CheckExact(container)) return true;
-  if (has_met(container) || !is_new_here(container)) return false;
+  if (has_met(recorder, container) || !is_new_here(recorder, container)) return false;
   PyObject* dict = PyDict_CheckExact(container) ? nullptr : cpython::instance_dict(container);
-  return dict == nullptr || (!has_met(dict) && is_new_here(dict));
+  return dict == nullptr || (!has_met(recorder, dict) && is_new_here(recorder, dict));
 }
 
+}  // namespace
+
 // What a place holds can be loaded. At depth 0 an instance, too; within it those stay what they are.
-bool Recorder::may_load(PyObject* object, int depth, Py_ssize_t* room) {
+bool may_load(Recorder& recorder, PyObject* object, int depth, Py_ssize_t* room) {
   if (cpython::is_scalar(object) || cpython::shows_memory(object)) return true;
-  if (adapter_ != nullptr && adapter_->is_tensor(object)) return true;
+  if (recorder.adapter() != nullptr && recorder.adapter()->is_tensor(object)) return true;
   if (depth > 0 && !is_container(object)) return true;
-  if (!PyTuple_CheckExact(object) && reads_.facts.get(object, FactKind::kArgument) != nullptr) return true;
+  if (!PyTuple_CheckExact(object) && recorder.reads.facts.get(object, FactKind::kArgument) != nullptr) return true;
   Objects held;
-  if (depth > kMaxLoadedDepth || !held_objects(object, depth, &held) || !is_untouched(object)) return false;
+  if (depth > kMaxLoadedDepth || !held_objects(object, depth, &held) || !is_untouched(recorder, object)) return false;
   const auto count = static_cast<Py_ssize_t>(held.size());
   *room -= count;
   if (count > kMaxLoadedItems || *room < 0) return false;
   for (PyObject* item : held)
-    if (!may_load(item, depth + 1, room)) return false;
+    if (!may_load(recorder, item, depth + 1, room)) return false;
   return true;
 }
 
 // The object of such a place is loaded by its kind; the caller has asked whether it may be.
-Val Recorder::take_by_kind(PyObject* object, const Guard& load) {
-  const Val loaded = load_input(load, object);
+Val take_by_kind(Recorder& recorder, PyObject* object, const Guard& load) {
+  const Val loaded = load_input(recorder, load, object);
   const bool instance = !is_container(object) && !cpython::shows_memory(object) && !cpython::is_scalar(object) &&
-                        (adapter_ == nullptr || !adapter_->is_tensor(object)) &&
-                        reads_.facts.get(object, FactKind::kArgument) == nullptr;
-  loading_.by_kind = true;
-  const Val taken = instance ? input_instance(object, loaded, 0) : input(object, loaded, 0);
-  loading_.by_kind = false;
-  if (taken.is_null()) stop(Abort::kChanged, "what a place holds");
+                        (recorder.adapter() == nullptr || !recorder.adapter()->is_tensor(object)) &&
+                        recorder.reads.facts.get(object, FactKind::kArgument) == nullptr;
+  recorder.loading.by_kind = true;
+  const Val taken = instance ? input_instance(recorder, object, loaded, 0) : input(recorder, object, loaded, 0);
+  recorder.loading.by_kind = false;
+  if (taken.is_null()) recorder.stop(Abort::kChanged, "what a place holds");
   return taken;
 }
 
 // A list that existed before, whose items differ from call to call. Null: they do not, or cannot be loaded.
-Val Recorder::list_by_kind(PyObject* list) {
+Val list_by_kind(Recorder& recorder, PyObject* list) {
   Py_ssize_t room = kMaxAttributes;
-  if (varying_ == nullptr || !varying_->has(list, Py_None)) return Val();
-  if (reads_.is_adopted(list) || !may_load(list, 0, &room)) return varying_->fix(list, Py_None), Val();
+  if (recorder.varying() == nullptr || !recorder.varying()->has(list, Py_None)) return Val();
+  if (recorder.reads.is_adopted(list) || !may_load(recorder, list, 0, &room))
+    return recorder.varying()->fix(list, Py_None), Val();
   Guard guard{};
   guard.op = GuardOp::kLoadSelf;
   guard.subject = Val::constant(list);
-  return take_by_kind(list, guard);
+  return take_by_kind(recorder, list, guard);
 }
 
 // The place was read, so a guard says what it holds.
-bool Recorder::is_read(PyObject* container, PyObject* key) {
-  if (PyCell_Check(container)) return reads_.facts.get(container, FactKind::kCell) != nullptr;
+bool is_read(Recorder& recorder, PyObject* container, PyObject* key) {
+  if (PyCell_Check(container)) return recorder.reads.facts.get(container, FactKind::kCell) != nullptr;
   if (PyDict_Check(container)) {
-    const Fact* fact = reads_.facts.get(container, FactKind::kDict);
+    const Fact* fact = recorder.reads.facts.get(container, FactKind::kDict);
     if (fact == nullptr) return false;
-    const auto& items = reads_.dict_items[trace_->guards[fact->guard].aux];
+    const auto& items = recorder.reads.dict_items[recorder.trace().guards[fact->guard].aux];
     if (items.size() % 2 != 0) return true;
     for (size_t i = 0; i < items.size(); i += 2)
       if (cpython::keys_equal(items[i], key)) return true;
@@ -126,28 +131,28 @@ bool Recorder::is_read(PyObject* container, PyObject* key) {
     const Py_ssize_t index = cpython::shared_key_index(Py_TYPE(container), key);
     if (index >= 0) place = &cpython::inline_values(container)->values[index];
   }
-  return place != nullptr && reads_.facts.get(place, FactKind::kSlot) != nullptr;
+  return place != nullptr && recorder.reads.facts.get(place, FactKind::kSlot) != nullptr;
 }
 
 // A tensor, or a container that the trace has made, takes the place of another one, or of None.
-bool Recorder::changes_kind(PyObject* old, Val value) const {
-  const bool tensor = touches_tensor(value);
-  if ((!tensor && !value.is_virtual()) || real(value) == old) return false;
+bool changes_kind(const Recorder& recorder, PyObject* old, Val value) {
+  const bool tensor = touches_tensor(recorder, value);
+  if ((!tensor && !value.is_virtual()) || recorder.heap.real(value) == old) return false;
   if (old == Py_None) return true;
-  return tensor ? adapter_->is_tensor(old) : type_of(value) == Py_TYPE(old);
+  return tensor ? recorder.adapter()->is_tensor(old) : recorder.heap.type_of(value) == Py_TYPE(old);
 }
 
 // A list that existed before, was read, and is written: at the end it has as many items, and others.
-bool Recorder::has_other_items(const Model& list) const {
+bool has_other_items(const Recorder& recorder, const Model& list) {
   if (list.kind != VirtualKind::kList || list.home.object() == nullptr || list.unread) return false;
   if (list.original.size() != list.items.size()) return false;
   bool differs = false;
   for (size_t i = 0; i < list.items.size(); ++i) {
     const Val item = list.items[i];
-    const Val place = touches_tensor(item) ? tensor_source(item) : item;
+    const Val place = touches_tensor(recorder, item) ? tensor_source(recorder, item) : item;
     if (place.object() != nullptr && place.object() == list.original[i]) continue;
-    const PyTypeObject* type = type_of(item);
-    if (!touches_tensor(item) && type != &PyLong_Type && type != &PyFloat_Type) return false;
+    const PyTypeObject* type = recorder.heap.type_of(item);
+    if (!touches_tensor(recorder, item) && type != &PyLong_Type && type != &PyFloat_Type) return false;
     differs = true;
   }
   return differs;

@@ -8,20 +8,21 @@
 #include "cpython/keys.h"
 #include "cpython/objects.h"
 #include "record/state/contents.h"
+#include "record/state/writes.h"
 
 namespace pijit {
 
-bool Recorder::has_changed(Val container) {
-  Model& content = model(container);
-  const unsigned long now = cpython::thread_switches(thread_);
-  if (content.switches == now || foreign_.epoch_due) return false;
+bool has_changed(Recorder& recorder, Val container) {
+  Model& content = recorder.heap.model(container);
+  const unsigned long now = cpython::thread_switches(recorder.thread());
+  if (content.switches == now || recorder.foreign.epoch_due) return false;
   PyObject* const object = content.home.is_null() ? content.real : content.home.object();
-  if (object == nullptr || !is_real(container)) return false;
+  if (object == nullptr || !is_real(recorder, container)) return false;
   // A number in a register is an object of its own wherever it is stored.
   const auto same = [&](Val known, PyObject* there) {
-    PyObject* const seen = real(known);
+    PyObject* const seen = recorder.heap.real(known);
     return seen == nullptr || seen == there || cpython::same_scalar(seen, there) ||
-           (known.is_reg() && is_number(trace_->regs[known.index()].rep));
+           (known.is_reg() && is_number(recorder.trace().regs[known.index()].rep));
   };
   const auto at = [&](PyObject* key) { return cpython::is_native_key(key) ? content.keys.find(key) : -1; };
   Py_ssize_t position = 0;
@@ -75,7 +76,7 @@ bool Recorder::has_changed(Val container) {
   if (as_known)
     content.switches = now;
   else  // the instruction is tried again with other operands: it is to stop again
-    stop(Abort::kChanged, std::string(what) + " that another thread writes");
+    recorder.stop(Abort::kChanged, std::string(what) + " that another thread writes");
   return !as_known;
 }
 

@@ -1,14 +1,17 @@
 // What an instruction waits for, and where its operands are.
+#include "record/state/pending.h"
+
 #include "record/recorder.h"
+#include "record/state/exceptions.h"
 
 namespace pijit {
 
-void Recorder::done(ShadowFrame& frame, int pops, Val result) {
+void done(ShadowFrame& frame, int pops, Val result) {
   frame.sp -= pops;
   frame.push(result);
 }
 
-Pending& Recorder::await(ShadowFrame& frame, int pops, int pushes) {
+Pending& await(ShadowFrame& frame, int pops, int pushes) {
   frame.pending = Pending();
   frame.pending.active = true;
   frame.pending.pops = pops;
@@ -16,19 +19,19 @@ Pending& Recorder::await(ShadowFrame& frame, int pops, int pushes) {
   return frame.pending;
 }
 
-void Recorder::observe(ShadowFrame& frame, int pops, Finish finish) {
+void observe(ShadowFrame& frame, int pops, Finish finish) {
   await(frame, pops, 1).finish = finish;
 }
 
-void Recorder::known(ShadowFrame& frame, int pops, Val result) {
+void known(ShadowFrame& frame, int pops, Val result) {
   Pending& pending = await(frame, pops, 1);
   pending.result = result;
   pending.has_result = true;
 }
 
-void Recorder::will_raise(ShadowFrame& frame, int pops, Val exception, bool again) {
+void will_raise(Recorder& recorder, ShadowFrame& frame, int pops, Val exception, bool again) {
   await(frame, pops, 0).raises = true;
-  begin_raise(frame, pops, exception, again);
+  begin_raise(recorder, frame, pops, exception, again);
 }
 
 }  // namespace pijit

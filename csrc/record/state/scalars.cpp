@@ -2,9 +2,14 @@
 //
 // A register of a number is known by its value of now, so the result is too; what CPython answers in another way
 // (overflow, division by zero) is left to the general nodes.
-#include "ir/scalars.h"
+#include "record/state/scalars.h"
+
 #include "cpython/operators.h"
+#include "ir/scalars.h"
 #include "record/shared.h"
+#include "record/state/snapshot.h"
+#include "record/state/values.h"
+#include "record/state/varying.h"
 
 namespace pijit {
 namespace {
@@ -35,35 +40,38 @@ ScalarOp scalar_op(SiteKind kind, int oparg) {
   }
 }
 
-}  // namespace
-
 // A number of which it is known how a replay gets it.
-bool Recorder::is_number_reg(Val value) const {
-  return value.is_reg() && (is_number(trace_->regs[value.index()].rep) || is_varying(value));
+bool is_number_reg(const Recorder& recorder, Val value) {
+  return value.is_reg() && (is_number(recorder.trace().regs[value.index()].rep) || is_varying(recorder, value));
 }
 
 // What an operand is now, and where a replay finds it: in a register, or (Null) in the node itself.
-bool Recorder::scalar_operand(Val value, Reg* now, Val* place) {
-  PyObject* object = value.is_reg() ? heap_.reg_objects[value.index()] : value.object();
+bool scalar_operand(Recorder& recorder, Val value, Reg* now, Val* place) {
+  PyObject* object = value.is_reg() ? recorder.heap.reg_objects[value.index()] : value.object();
   if (object == nullptr || !number_of(object, now)) return false;
   *place = Val();
   if (!value.is_reg()) return true;
-  const Rep rep = trace_->regs[value.index()].rep;
-  *place = rep == Rep::kObject ? unbox(value, object) : value;
-  return !place->is_null() && trace_->regs[place->index()].rep == now->rep;
+  const Rep rep = recorder.trace().regs[value.index()].rep;
+  *place = rep == Rep::kObject ? recorder.unbox(value, object) : value;
+  return !place->is_null() && recorder.trace().regs[place->index()].rep == now->rep;
 }
 
-Val Recorder::scalar_node(ScalarOp op, Val left, Val right) {
-  if (!is_number_reg(left) && !is_number_reg(right)) return Val();
+}  // namespace
+
+Val scalar_node(Recorder& recorder, ScalarOp op, Val left, Val right) {
+  if (!is_number_reg(recorder, left) && !is_number_reg(recorder, right)) return Val();
   Reg a{}, b{}, result{};
   Val first, second;
-  if (!scalar_operand(left, &a, &first) || (!right.is_null() && !scalar_operand(right, &b, &second))) return Val();
+  if (!scalar_operand(recorder, left, &a, &first) ||
+      (!right.is_null() && !scalar_operand(recorder, right, &b, &second)))
+    return Val();
   if (!compute_scalar(op, a, b, &result)) return Val();
   const Ref object = Ref::steal(number_object(result));
   if (!object) return Val();
-  const Val out = add_reg(result.rep, type_of_number(result.rep), owned(object.get()).object());
+  const Val out =
+      add_reg(recorder, result.rep, type_of_number(result.rep), recorder.reads.owned(object.get()).object());
   const Reg& constant = first.is_null() ? a : b;
-  Node& node = emit_node(Op::kScalar);
+  Node& node = emit_node(recorder, Op::kScalar);
   node.a = first;
   node.b = second;
   node.aux = static_cast<uint32_t>(op);
@@ -73,52 +81,53 @@ Val Recorder::scalar_node(ScalarOp op, Val left, Val right) {
   return out;
 }
 
-Val Recorder::compute_number(SiteKind kind, int oparg, Val left, Val right) {
+Val compute_number(Recorder& recorder, SiteKind kind, int oparg, Val left, Val right) {
   const ScalarOp op = scalar_op(kind, oparg);
-  return op == kNoOp ? Val() : scalar_node(op, left, right);
+  return op == kNoOp ? Val() : scalar_node(recorder, op, left, right);
 }
 
 // A number, or those in a sequence or slice down to `depth`.
-bool Recorder::fix_number(Val* value, int depth) {
-  if (is_number_reg(*value)) {
-    const Val fixed = force_const(*value, nullptr);
+bool fix_number(Recorder& recorder, Val* value, int depth) {
+  if (is_number_reg(recorder, *value)) {
+    const Val fixed = recorder.force_const(*value, nullptr);
     if (fixed.is_null()) return false;
     *value = fixed;
     return true;
   }
-  const bool known = is_virtual(*value, VirtualKind::kTuple) || is_virtual(*value, VirtualKind::kList) ||
-                     is_virtual(*value, VirtualKind::kSlice);
-  return known && depth > 0 && fix_numbers(&model(*value).items, depth - 1);
+  const bool known = recorder.heap.is_virtual(*value, VirtualKind::kTuple) ||
+                     recorder.heap.is_virtual(*value, VirtualKind::kList) ||
+                     recorder.heap.is_virtual(*value, VirtualKind::kSlice);
+  return known && depth > 0 && fix_numbers(recorder, &recorder.heap.model(*value).items, depth - 1);
 }
 
-bool Recorder::fix_numbers(Vals* values, int depth) {
+bool fix_numbers(Recorder& recorder, Vals* values, int depth) {
   bool any = false;
-  for (Val& value : *values) any = fix_number(&value, depth) || any;
+  for (Val& value : *values) any = fix_number(recorder, &value, depth) || any;
   return any;
 }
 
 // The truth of a number, guarded.
-bool Recorder::number_truth(Val value, bool* out) {
-  const bool boolean = trace_->regs[value.index()].rep == Rep::kBool;
-  const Val answer = boolean ? value : scalar_node(ScalarOp::kTruth, value, Val());
+bool number_truth(Recorder& recorder, Val value, bool* out) {
+  const bool boolean = recorder.trace().regs[value.index()].rep == Rep::kBool;
+  const Val answer = boolean ? value : scalar_node(recorder, ScalarOp::kTruth, value, Val());
   if (answer.is_null()) return false;
-  *out = heap_.reg_objects[answer.index()] == Py_True;
-  Node& node = emit_node(Op::kGuardBool);
+  *out = recorder.heap.reg_objects[answer.index()] == Py_True;
+  Node& node = emit_node(recorder, Op::kGuardBool);
   node.a = answer;
   node.imm = *out;
   return true;
 }
 
-bool Recorder::is_scalar_reg(Val value) const {
+bool is_scalar_reg(const Recorder& recorder, Val value) {
   if (!value.is_reg()) return false;
-  const RegInfo& info = trace_->regs[value.index()];
+  const RegInfo& info = recorder.trace().regs[value.index()];
   return is_number(info.rep) || (info.rep == Rep::kObject && cpython::is_scalar_type(info.type));
 }
 
 // All of them are tensors and numbers.
-bool Recorder::are_scalars(const Vals& values) const {
+bool are_scalars(const Recorder& recorder, const Vals& values) {
   return std::all_of(values.begin(), values.end(), [&](Val value) {
-    return value.is_null() || touches_tensor(value) || is_scalar_reg(value) ||
+    return value.is_null() || touches_tensor(recorder, value) || is_scalar_reg(recorder, value) ||
            (value.is_const() && cpython::is_scalar(value.object()));
   });
 }

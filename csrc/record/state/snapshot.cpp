@@ -3,10 +3,16 @@
 // A snapshot copies the shadow of the innermost frame; the outer frames are waiting in a call and are copied once per
 // call. A frame whose C caller takes the result in a way that no continuation describes (see Continuation) makes the
 // snapshots inside it unusable: the trace is then cut at the last one that is usable.
+#include "record/state/snapshot.h"
+
 #include "cpython/keys.h"
 #include "record/limits.h"
 #include "record/reasons.h"
 #include "record/recorder.h"
+#include "record/state/epoch.h"
+#include "record/state/scalars.h"
+#include "record/state/values.h"
+#include "record/state/writes.h"
 #include "record/stop_place.h"
 
 namespace pijit {
@@ -41,22 +47,22 @@ bool computes(Op op) {
   return op == Op::kAdapter || (!writes(op) && op != Op::kEpoch);
 }
 
-}  // namespace
-
-uint32_t Recorder::site() {
-  ShadowFrame& frame = top_frame();
-  if (!trace_->sites.empty()) {
-    const Site& last = trace_->sites.back();
+uint32_t site(Recorder& recorder) {
+  ShadowFrame& frame = recorder.frames.top();
+  if (!recorder.trace().sites.empty()) {
+    const Site& last = recorder.trace().sites.back();
     if (last.frame == frame.followed && last.instruction == frame.operation)
-      return static_cast<uint32_t>(trace_->sites.size() - 1);
+      return static_cast<uint32_t>(recorder.trace().sites.size() - 1);
   }
-  trace_->sites.push_back({frame.code, frame.operation, frame.followed});
-  return static_cast<uint32_t>(trace_->sites.size() - 1);
+  recorder.trace().sites.push_back({frame.code, frame.operation, frame.followed});
+  return static_cast<uint32_t>(recorder.trace().sites.size() - 1);
 }
 
-uint32_t Recorder::frame_state(size_t level, bool innermost) {
-  ShadowFrame& frame = *frames_[level];
-  if (level > 0 && frame.outer_state == kNone) frame.outer_state = frame_state(level - 1, false);
+}  // namespace
+
+uint32_t frame_state(Recorder& recorder, size_t level, bool innermost) {
+  ShadowFrame& frame = *recorder.frames[level];
+  if (level > 0 && frame.outer_state == kNone) frame.outer_state = frame_state(recorder, level - 1, false);
   FrameState state{};
   state.parent = level > 0 ? frame.outer_state : kNone;
   state.code = frame.code;
@@ -88,21 +94,22 @@ uint32_t Recorder::frame_state(size_t level, bool innermost) {
     state.resume = cpython::next_index(frame.code, frame.operation);
     state.stack = static_cast<uint32_t>(frame.sp - frame.pending.popped());
   }
-  if (level > 0 && snapshots_.unusable[state.parent] != nullptr) unusable = snapshots_.unusable[state.parent];
-  return add_state(frame, state, unusable);
+  if (level > 0 && recorder.snapshots.unusable[state.parent] != nullptr)
+    unusable = recorder.snapshots.unusable[state.parent];
+  return add_state(recorder, frame, state, unusable);
 }
 
-uint32_t Recorder::add_state(const ShadowFrame& frame, FrameState state, const char* unusable) {
-  state.first = static_cast<uint32_t>(trace_->slots.size());
+uint32_t add_state(Recorder& recorder, const ShadowFrame& frame, FrameState state, const char* unusable) {
+  state.first = static_cast<uint32_t>(recorder.trace().slots.size());
   auto begin = frame.slots.begin();
-  trace_->slots.insert(trace_->slots.end(), begin, begin + state.locals + state.stack);
-  trace_->frame_states.push_back(state);
-  snapshots_.unusable.push_back(unusable);
-  return static_cast<uint32_t>(trace_->frame_states.size() - 1);
+  recorder.trace().slots.insert(recorder.trace().slots.end(), begin, begin + state.locals + state.stack);
+  recorder.trace().frame_states.push_back(state);
+  recorder.snapshots.unusable.push_back(unusable);
+  return static_cast<uint32_t>(recorder.trace().frame_states.size() - 1);
 }
 
 // A generator that has begun or yielded: from now on it is what its slots hold.
-void Recorder::suspend(std::unique_ptr<ShadowFrame> shadow) {
+void suspend(Recorder& recorder, std::unique_ptr<ShadowFrame> shadow) {
   FrameState state{};
   state.code = shadow->code;
   state.function = shadow->function;
@@ -111,17 +118,17 @@ void Recorder::suspend(std::unique_ptr<ShadowFrame> shadow) {
   state.locals = static_cast<uint32_t>(shadow->locals);
   state.stack = static_cast<uint32_t>(shadow->sp);
   if (!shadow->handled.empty()) state.handled = shadow->handled.back();
-  const uint32_t at = add_state(*shadow, state, nullptr);
+  const uint32_t at = add_state(recorder, *shadow, state, nullptr);
   const Val generator = Val::virtual_object(shadow->generator);
-  if (!shadow->yielded) frames_.generators[shadow->frame] = shadow->generator;
-  model(generator).suspended = std::move(shadow);
-  note_suspended(generator.index());
-  log(generator, LogOp::kFrame, Val(), Val(), at);
+  if (!shadow->yielded) recorder.frames.generators[shadow->frame] = shadow->generator;
+  recorder.heap.model(generator).suspended = std::move(shadow);
+  note_suspended(recorder, generator.index());
+  log(recorder, generator, LogOp::kFrame, Val(), Val(), at);
 }
 
 // Whether all nodes since the instruction of that frame began may run once more.
-bool Recorder::is_repeatable(ShadowFrame& frame) {
-  const auto& nodes = trace_->nodes;
+bool is_repeatable(Recorder& recorder, ShadowFrame& frame) {
+  const auto& nodes = recorder.trace().nodes;
   frame.repeatable = std::max(frame.repeatable, frame.mark.nodes);
   while (frame.repeatable < nodes.size() && pijit::is_repeatable(nodes[frame.repeatable])) frame.repeatable += 1;
   return frame.repeatable >= nodes.size();
@@ -129,57 +136,58 @@ bool Recorder::is_repeatable(ShadowFrame& frame) {
 
 // The frame that would be the innermost one after an exit. What C code called may have no place to go back to: its
 // caller executes the instruction once more, if nobody notices that.
-size_t Recorder::level_to_leave() {
-  for (size_t level = 0; level + 1 < frames_.size(); ++level) {
-    ShadowFrame& frame = *frames_[level];
+size_t level_to_leave(Recorder& recorder) {
+  for (size_t level = 0; level + 1 < recorder.frames.size(); ++level) {
+    ShadowFrame& frame = *recorder.frames[level];
     Continuation simple;
     if (frame.pending.again || (!frame.drive && continuation_of(frame.pending, &simple))) continue;
-    if (is_repeatable(frame)) return level;
+    if (is_repeatable(recorder, frame)) return level;
   }
-  return frames_.size() - 1;
+  return recorder.frames.size() - 1;
 }
 
-uint32_t Recorder::snapshot_of(size_t level) {
-  ShadowFrame& frame = *frames_[level];
-  const bool again = (!frame.drive && !frame.pending.entered) || is_repeatable(frame);
+uint32_t snapshot_of(Recorder& recorder, size_t level) {
+  ShadowFrame& frame = *recorder.frames[level];
+  const bool again = (!frame.drive && !frame.pending.entered) || is_repeatable(recorder, frame);
   if (again && frame.snapshot != kNone) return frame.snapshot;
   Snapshot taken{};
-  taken.frame = frame_state(level, true);
+  taken.frame = frame_state(recorder, level, true);
   taken.time = frame.mark.time;
-  if (!again && snapshots_.unusable[taken.frame] == nullptr)
-    snapshots_.unusable[taken.frame] = "C code that called what has effects";
-  trace_->snapshots.push_back(taken);
-  const auto made = static_cast<uint32_t>(trace_->snapshots.size() - 1);
+  if (!again && recorder.snapshots.unusable[taken.frame] == nullptr)
+    recorder.snapshots.unusable[taken.frame] = "C code that called what has effects";
+  recorder.trace().snapshots.push_back(taken);
+  const auto made = static_cast<uint32_t>(recorder.trace().snapshots.size() - 1);
   if (again) frame.snapshot = made;
   return made;
 }
 
-Node& Recorder::emit_node(Op op) {
-  if (!heap_.fillings.empty() && (op == Op::kEpoch || (writes(op) && op != Op::kAdapter))) flush_fillings();
-  const uint32_t taken = !leaves(op) ? kNone : computes(op) ? exit_snapshot() : snapshot();
+Node& emit_node(Recorder& recorder, Op op) {
+  if (!recorder.heap.fillings.empty() && (op == Op::kEpoch || (writes(op) && op != Op::kAdapter)))
+    flush_fillings(recorder);
+  const uint32_t taken = !leaves(op) ? kNone : computes(op) ? exit_snapshot(recorder) : snapshot(recorder);
   Node node{};
   node.op = op;
   node.snapshot = taken;
-  node.time = trace_->clock;
-  node.site = site();
-  trace_->nodes.push_back(node);
-  return trace_->nodes.back();
+  node.time = recorder.trace().clock;
+  node.site = site(recorder);
+  recorder.trace().nodes.push_back(node);
+  return recorder.trace().nodes.back();
 }
 
 // Where it cannot be rebuilt, the frame is not left.
-void Recorder::emit_exit_point() {
-  const uint32_t number = trace_->exit_points++;
-  if (may_leave()) {
-    emit_node(Op::kExitPoint).imm = number;
+void emit_exit_point(Recorder& recorder) {
+  const uint32_t number = recorder.trace().exit_points++;
+  if (may_leave(recorder)) {
+    emit_node(recorder, Op::kExitPoint).imm = number;
   } else {
-    trace_->no_exits.push_back(snapshots_.unusable_reason);
+    recorder.trace().no_exits.push_back(recorder.snapshots.unusable_reason);
   }
-  top_frame().mark = here();
+  recorder.frames.top().mark = recorder.here();
 }
 
 void Recorder::emit(std::unique_ptr<AdapterOp> op, const Vals& inputs, const Vals& outputs, bool check_only) {
-  if (!heap_.fillings.empty() && !are_scalars(inputs)) flush_fillings();
-  Node& node = emit_node(check_only ? Op::kCheck : Op::kAdapter);
+  if (!heap.fillings.empty() && !are_scalars(*this, inputs)) flush_fillings(*this);
+  Node& node = emit_node(*this, check_only ? Op::kCheck : Op::kAdapter);
   node.adapter_op = op.get();
   trace_->adapter_ops.push_back(std::move(op));
   node.first = static_cast<uint32_t>(trace_->operands.size());
@@ -190,39 +198,39 @@ void Recorder::emit(std::unique_ptr<AdapterOp> op, const Vals& inputs, const Val
   for (Val output : outputs) trace_->outs.push_back(output.index());
 }
 
-void Recorder::note_stop(Abort reason, const std::string& detail) {
-  StopInfo& info = trace_->stop;
+void note_stop(Recorder& recorder, Abort reason, const std::string& detail) {
+  StopInfo& info = recorder.trace().stop;
   const Reason& row = kAborts[static_cast<size_t>(reason)];
   info.code = row.code;
   info.reason = detail.empty() ? row.text : std::string(row.text) + ": " + detail;
-  if (!frames_.empty()) set_place(&info, frames_);
+  if (!recorder.frames.empty()) set_place(&info, recorder.frames);
 }
 
 void Recorder::stop(const char* code, std::string reason) {
   if (!live_) return;
-  note_stop(Abort::kAdapter, reason);
+  note_stop(*this, Abort::kAdapter, reason);
   trace_->stop.code = code;
   request_stop(false);
 }
 
 void Recorder::stop(Abort reason, std::string detail) {
   if (!live_) return;
-  note_stop(reason, detail);
-  if (frames_.empty()) return end_here();
+  note_stop(*this, reason, detail);
+  if (frames.empty()) return end_here(*this);
   request_stop(reason == Abort::kTooLong || reason == Abort::kOverBudget || reason == Abort::kForeign);
 }
 
 // The trace ends at the start of the instruction under way, if its shadow is intact and usable; else at the last usable
 // snapshot.
-void Recorder::end_here() {
-  ShadowFrame& frame = top_frame();
-  bool intact = !frame.changed && !stop_changed && !(frame.pending.active && frame.pending.entered);
+void end_here(Recorder& recorder) {
+  ShadowFrame& frame = recorder.frames.top();
+  bool intact = !frame.changed && !recorder.stop_changed && !(frame.pending.active && frame.pending.entered);
   if (intact) {
-    uint32_t here = exit_snapshot();
-    trace_->nodes.resize(frame.mark.nodes);
-    if (snapshot_usable(here)) return end_with_exit(here);
+    uint32_t here = exit_snapshot(recorder);
+    recorder.trace().nodes.resize(frame.mark.nodes);
+    if (snapshot_usable(recorder, here)) return recorder.end_with_exit(here);
   }
-  cut_at_last_snapshot();
+  recorder.cut_at_last_snapshot();
 }
 
 void Recorder::end_with_exit(uint32_t snapshot) {
@@ -240,13 +248,13 @@ void Recorder::cut_at_last_snapshot() {
   while (!trace_->nodes.empty()) {
     Node last = trace_->nodes.back();
     trace_->nodes.pop_back();
-    if (last.snapshot != kNone && snapshot_usable(last.snapshot)) {
+    if (last.snapshot != kNone && snapshot_usable(*this, last.snapshot)) {
       // Drop whatever else the same instruction emitted.
       while (!trace_->nodes.empty() && trace_->nodes.back().snapshot == last.snapshot) trace_->nodes.pop_back();
       return end_with_exit(last.snapshot);
     }
   }
-  if (trace_->stop.code == nullptr) note_stop(Abort::kUnbuildable, snapshots_.unusable_reason);
+  if (trace_->stop.code == nullptr) note_stop(*this, Abort::kUnbuildable, snapshots.unusable_reason);
   abandoned_ = true;
   end_events();
 }
@@ -324,22 +332,22 @@ class Doubts {
 void Recorder::check_snapshots() {
   std::vector<uint32_t> unbuildable;
   for (uint32_t i = 0; i < trace_->virtuals.size(); ++i)
-    if (!can_build(i, trace_->clock)) unbuildable.push_back(i);
+    if (!can_build(*this, i, trace_->clock)) unbuildable.push_back(i);
   Doubts doubts(*trace_, std::move(unbuildable));
   uint32_t last_good = kNone, checked = kNone;
-  snapshots_.usable.restart();  // from the beginning, in the order of time
+  snapshots.usable.restart();  // from the beginning, in the order of time
   for (size_t i = 0; i < trace_->nodes.size(); ++i) {
     uint32_t taken = trace_->nodes[i].snapshot;
     if (taken == kNone || taken == checked) continue;
     const Snapshot& snapshot = trace_->snapshots[taken];
-    if ((snapshots_.unusable[snapshot.frame] == nullptr && !doubts.about(snapshot)) || snapshot_usable(taken)) {
+    if ((snapshots.unusable[snapshot.frame] == nullptr && !doubts.about(snapshot)) || snapshot_usable(*this, taken)) {
       checked = last_good = taken;
       continue;
     }
     if (trace_->stop.code == nullptr) {
       trace_->stop.code = kAborts[static_cast<size_t>(Abort::kUnbuildable)].code;
       trace_->stop.reason = kAborts[static_cast<size_t>(Abort::kUnbuildable)].text;
-      trace_->stop.reason.append(": ").append(snapshots_.unusable_reason);
+      trace_->stop.reason.append(": ").append(snapshots.unusable_reason);
       const FrameState& state = trace_->frame_states[trace_->snapshots[taken].frame];
       const char* file = PyUnicode_AsUTF8(state.code->co_filename);
       const char* function = PyUnicode_AsUTF8(state.code->co_qualname);

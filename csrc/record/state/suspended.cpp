@@ -14,6 +14,9 @@
 #include "cpython/iterators.h"
 #include "cpython/objects.h"
 #include "record/recorder.h"
+#include "record/state/inputs.h"
+#include "record/state/snapshot.h"
+#include "record/state/values.h"
 
 namespace pijit {
 namespace {
@@ -54,17 +57,18 @@ bool is_taken_apart(const Trace& trace, const Varying* varying, PyObject* genera
 }  // namespace
 
 // `opening_` was about the generator itself.
-Val Recorder::entry_generator(PyObject* object, Val source) {
-  loading_.opening = false;
+Val entry_generator(Recorder& recorder, PyObject* object, Val source) {
+  recorder.loading.opening = false;
   cpython::Frame* frame = cpython::generator_frame(object);
-  const Slots places = places_of(frames_.root, object, source.index() >= trace_->inputs);
+  const Slots places = places_of(recorder.frames.root, object, source.index() >= recorder.trace().inputs);
   if (places.first >= 0 && static_cast<uint32_t>(places.first) < source.index()) {
-    const auto known = frames_.generators.find(frame);
-    if (known == frames_.generators.end()) return by_type(object, source);
-    input_guard(GuardOp::kSame, source).number = static_cast<uint64_t>(places.first);
+    const auto known = recorder.frames.generators.find(frame);
+    if (known == recorder.frames.generators.end()) return by_type(recorder, object, source);
+    input_guard(recorder, GuardOp::kSame, source).number = static_cast<uint64_t>(places.first);
     return Val::virtual_object(known->second);
   }
-  if (!is_taken_apart(*trace_, varying_, object, source, places.count)) return by_type(object, source);
+  if (!is_taken_apart(recorder.trace(), recorder.varying(), object, source, places.count))
+    return by_type(recorder, object, source);
   const int used = cpython::used_slots(frame);
   auto shadow = std::make_unique<ShadowFrame>();
   shadow->frame = frame;
@@ -76,61 +80,63 @@ Val Recorder::entry_generator(PyObject* object, Val source) {
   shadow->slots.assign(static_cast<size_t>(shadow->locals + shadow->code->co_stacksize + 1), Val());
 
   auto* code = reinterpret_cast<PyObject*>(shadow->code);
-  Guard& guard = input_guard(GuardOp::kSuspended, source);
-  guard.expected = owned(code).object();
+  Guard& guard = input_guard(recorder, GuardOp::kSuspended, source);
+  guard.expected = recorder.reads.owned(code).object();
   guard.number = static_cast<uint64_t>(cpython::resume_index(frame));
   guard.aux = static_cast<uint32_t>(places.count);
-  guard.first = static_cast<uint32_t>(trace_->guard_items.size());
+  guard.first = static_cast<uint32_t>(recorder.trace().guard_items.size());
   guard.count = static_cast<uint32_t>(used);
-  for (int i = 0; i < used; ++i) trace_->guard_items.push_back(cpython::slot(frame, i) == nullptr ? nullptr : Py_None);
+  for (int i = 0; i < used; ++i)
+    recorder.trace().guard_items.push_back(cpython::slot(frame, i) == nullptr ? nullptr : Py_None);
   PyObject* function = cpython::function(frame);
   shadow->function = Val::constant(function);
-  const Val made_by = load_input(GuardOp::kLoadGeneratorFunction, source, 0, function);
+  const Val made_by = load_input(recorder, GuardOp::kLoadGeneratorFunction, source, 0, function);
   for (int i = 0; i < used; ++i)
     if (PyObject* held = cpython::slot(frame, i))
-      shadow->slots[static_cast<size_t>(i)] = load_input(GuardOp::kLoadSuspended, source, i, held);
-  input_guard(GuardOp::kIs, made_by).expected = function;
-  reads_.guard_function(reinterpret_cast<PyFunctionObject*>(function));
+      shadow->slots[static_cast<size_t>(i)] = load_input(recorder, GuardOp::kLoadSuspended, source, i, held);
+  input_guard(recorder, GuardOp::kIs, made_by).expected = function;
+  recorder.reads.guard_function(reinterpret_cast<PyFunctionObject*>(function));
 
   const std::vector<bool> assigned = assigned_slots(shadow->code, used);
   for (int i = 0; i < used; ++i) {
     Val& slot = shadow->slots[static_cast<size_t>(i)];
     if (slot.is_null()) continue;
-    if (assigned[static_cast<size_t>(i)]) varying_->miss_argument(argument_way(*trace_, slot));
-    loading_.opening = assigned[static_cast<size_t>(i)] || i >= shadow->locals;
-    slot = entry_input(frame, i, slot);
-    loading_.opening = false;
+    if (assigned[static_cast<size_t>(i)]) recorder.varying()->miss_argument(argument_way(recorder.trace(), slot));
+    recorder.loading.opening = assigned[static_cast<size_t>(i)] || i >= shadow->locals;
+    slot = entry_input(recorder, frame, i, slot);
+    recorder.loading.opening = false;
     if (!slot.is_null()) continue;
-    varying_->take_by_type(argument_way(*trace_, source));
+    recorder.varying()->take_by_type(argument_way(recorder.trace(), source));
     return Val();
   }
-  const Val generator = new_virtual(VirtualKind::kGenerator, &PyGen_Type);
-  model(generator).real = object;
-  set_field(generator, field::kGenerator::kFunction, shadow->function);
-  set_field(generator, field::kGenerator::kObject, source);
+  const Val generator = new_virtual(recorder, VirtualKind::kGenerator, &PyGen_Type);
+  recorder.heap.model(generator).real = object;
+  set_field(recorder, generator, field::kGenerator::kFunction, shadow->function);
+  set_field(recorder, generator, field::kGenerator::kObject, source);
   shadow->generator = generator.index();
-  shadow->mark = here();
-  frames_.generators[frame] = generator.index();
-  suspend(std::move(shadow));
+  shadow->mark = recorder.here();
+  recorder.frames.generators[frame] = generator.index();
+  suspend(recorder, std::move(shadow));
   return generator;
 }
 
 // One over such a generator is made anew where a replay is left: nobody has seen which object it was.
-Val Recorder::entry_enumerate(PyObject* object, Val source) {
-  loading_.opening = false;
-  by_type(object, source);
+Val entry_enumerate(Recorder& recorder, PyObject* object, Val source) {
+  recorder.loading.opening = false;
+  by_type(recorder, object, source);
   const cpython::Enumeration now = cpython::enumeration(object);
   const bool known = Py_REFCNT(object) == 1 && now.plain && PyGen_CheckExact(now.iterator);
-  if (!known || !is_taken_apart(*trace_, varying_, now.iterator, source, 1)) return source;
-  input_guard(GuardOp::kUnshared, source);
-  const Val inner =
-      entry_generator(now.iterator, load_input(GuardOp::kLoadSlot, source, cpython::kEnumerated, now.iterator));
+  if (!known || !is_taken_apart(recorder.trace(), recorder.varying(), now.iterator, source, 1)) return source;
+  input_guard(recorder, GuardOp::kUnshared, source);
+  const Val inner = entry_generator(
+      recorder, now.iterator, load_input(recorder, GuardOp::kLoadSlot, source, cpython::kEnumerated, now.iterator));
   if (!inner.is_virtual()) return inner.is_null() ? Val() : source;
-  const Val count = add_reg(Rep::kInt, &PyLong_Type, owned(Ref::steal(PyLong_FromSsize_t(now.count)).get()).object());
-  input_guard(GuardOp::kLoadCount, source).out = count.index();
-  const Val result = new_virtual(VirtualKind::kEnumerate, &PyEnum_Type);
-  set_field(result, field::kEnumerate::kIterator, inner);
-  set_field(result, field::kEnumerate::kCount, count);
+  const Val count = add_reg(recorder, Rep::kInt, &PyLong_Type,
+                            recorder.reads.owned(Ref::steal(PyLong_FromSsize_t(now.count)).get()).object());
+  input_guard(recorder, GuardOp::kLoadCount, source).out = count.index();
+  const Val result = new_virtual(recorder, VirtualKind::kEnumerate, &PyEnum_Type);
+  set_field(recorder, result, field::kEnumerate::kIterator, inner);
+  set_field(recorder, result, field::kEnumerate::kCount, count);
   return result;
 }
 

@@ -1,4 +1,6 @@
 // Shadow values: constants, virtual objects with their content models, and what turns one kind into another.
+#include "record/state/values.h"
+
 #include <algorithm>
 
 #include "cpython/keys.h"
@@ -7,6 +9,12 @@
 #include "record/limits.h"
 #include "record/pace.h"
 #include "record/state/contents.h"
+#include "record/state/exceptions.h"
+#include "record/state/generators.h"
+#include "record/state/scalars.h"
+#include "record/state/snapshot.h"
+#include "record/state/varying.h"
+#include "record/state/writes.h"
 
 namespace pijit {
 
@@ -50,59 +58,68 @@ const Names& names() noexcept {
   return table;
 }
 
-Val Recorder::constant(PyObject* object) {
-  if (is_plain_const(object) || cpython::dies_unnoticed(Py_TYPE(object))) return owned(object);
-  if (!heap_.arguments.empty())
-    if (const Val found = argument(object); !found.is_null()) return found;
-  if (adapter_ != nullptr && adapter_->is_tensor(object)) return tensor_input(object);
-  if (PyList_CheckExact(object))
-    if (const Val loaded = list_by_kind(object); !loaded.is_null()) return loaded;
-  return Val::constant(object);
-}
+namespace {
 
-Val Recorder::tensor_input(PyObject* tensor) {
+Val tensor_input(Recorder& recorder, PyObject* tensor) {
   bool created;
-  Fact& fact = reads_.facts.find(tensor, FactKind::kTensor, &created);
+  Fact& fact = recorder.reads.facts.find(tensor, FactKind::kTensor, &created);
   if (created) {
-    Val reg = add_reg(Rep::kTensor, Py_TYPE(tensor), tensor);
+    Val reg = add_reg(recorder, Rep::kTensor, Py_TYPE(tensor), tensor);
     fact.guard = reg.index();
-    take_tensor(Val::constant(tensor), tensor, reg);
+    take_tensor(recorder, Val::constant(tensor), tensor, reg);
     return reg;
   }
   return Val::reg(fact.guard);
 }
 
-void Recorder::take_tensor(Val source, PyObject* tensor, Val reg) {
-  loading_.tensor_sources[reg.index()] = source;
-  adapter_->add_input(inputs(), source, tensor, reg.index());
-  if (keeps_inputs()) trace_->kept.emplace_back(reg.index(), Ref::borrow(tensor));
+}  // namespace
+
+Val constant(Recorder& recorder, PyObject* object) {
+  if (is_plain_const(object) || cpython::dies_unnoticed(Py_TYPE(object))) return recorder.reads.owned(object);
+  if (!recorder.heap.arguments.empty())
+    if (const Val found = argument(recorder, object); !found.is_null()) return found;
+  if (recorder.adapter() != nullptr && recorder.adapter()->is_tensor(object)) return tensor_input(recorder, object);
+  if (PyList_CheckExact(object))
+    if (const Val loaded = list_by_kind(recorder, object); !loaded.is_null()) return loaded;
+  return Val::constant(object);
 }
 
-Val Recorder::tensor_source(Val tensor) const {
-  auto found = loading_.tensor_sources.find(tensor.index());
-  return found == loading_.tensor_sources.end() ? Val() : found->second;
+void take_tensor(Recorder& recorder, Val source, PyObject* tensor, Val reg) {
+  recorder.loading.tensor_sources[reg.index()] = source;
+  recorder.adapter()->add_input(recorder.inputs(), source, tensor, reg.index());
+  if (keeps_inputs()) recorder.trace().kept.emplace_back(reg.index(), Ref::borrow(tensor));
 }
 
-Val Recorder::add_reg(Rep rep, PyTypeObject* type, PyObject* observed) {
+Val tensor_source(const Recorder& recorder, Val tensor) {
+  auto found = recorder.loading.tensor_sources.find(tensor.index());
+  return found == recorder.loading.tensor_sources.end() ? Val() : found->second;
+}
+
+Val add_reg(Recorder& recorder, Rep rep, PyTypeObject* type, PyObject* observed) {
   RegInfo info;
   info.rep = rep;
   info.type = type;
-  info.epoch = static_cast<uint32_t>(trace_->epochs.size());
-  trace_->regs.push_back(info);
-  heap_.reg_objects.push_back(observed);
-  const Val reg = Val::reg(static_cast<uint32_t>(trace_->regs.size() - 1));
-  if (rep == Rep::kObject) set_type(reg, type);
+  info.epoch = static_cast<uint32_t>(recorder.trace().epochs.size());
+  recorder.trace().regs.push_back(info);
+  recorder.heap.reg_objects.push_back(observed);
+  const Val reg = Val::reg(static_cast<uint32_t>(recorder.trace().regs.size() - 1));
+  if (rep == Rep::kObject) set_type(recorder, reg, type);
   return reg;
 }
 
-void Recorder::set_type(Val reg, PyTypeObject* type) {
-  trace_->regs[reg.index()].type = type;
-  if (type != nullptr && (type->tp_flags & Py_TPFLAGS_IMMUTABLETYPE) == 0) foreign_.typed.push_back(reg.index());
+void set_type(Recorder& recorder, Val reg, PyTypeObject* type) {
+  recorder.trace().regs[reg.index()].type = type;
+  if (type != nullptr && (type->tp_flags & Py_TPFLAGS_IMMUTABLETYPE) == 0)
+    recorder.foreign.typed.push_back(reg.index());
+}
+
+Val Recorder::new_reg(Rep rep, PyTypeObject* type) {
+  return add_reg(*this, rep, type, nullptr);
 }
 
 Val Recorder::new_int(int64_t observed) {
   const Ref number = Ref::steal(PyLong_FromLongLong(observed));
-  return number ? add_reg(Rep::kInt, &PyLong_Type, owned(number.get()).object()) : Val();
+  return number ? add_reg(*this, Rep::kInt, &PyLong_Type, reads.owned(number.get()).object()) : Val();
 }
 
 RegFacts Recorder::facts(Val reg) const {
@@ -110,8 +127,8 @@ RegFacts Recorder::facts(Val reg) const {
   return {info.rep, info.type};
 }
 
-bool Recorder::touches_tensor(Val value) const {
-  return value.is_reg() && trace_->regs[value.index()].rep == Rep::kTensor;
+bool touches_tensor(const Recorder& recorder, Val value) {
+  return value.is_reg() && recorder.trace().regs[value.index()].rep == Rep::kTensor;
 }
 
 namespace {
@@ -123,35 +140,26 @@ bool has_own_class(VirtualKind kind) {
          kind == VirtualKind::kException;
 }
 
-}  // namespace
-
 // A class of Python is found again by the guards that led to it, one of C by nothing.
-void Recorder::own_class(PyTypeObject* type) {
+void own_class(Recorder& recorder, PyTypeObject* type) {
   if (type == nullptr || type == &PyTuple_Type || type == &PyList_Type || type == &PyDict_Type) return;
-  if ((type->tp_flags & Py_TPFLAGS_HEAPTYPE) == 0) owned(reinterpret_cast<PyObject*>(type));
+  if ((type->tp_flags & Py_TPFLAGS_HEAPTYPE) == 0) recorder.reads.owned(reinterpret_cast<PyObject*>(type));
 }
 
-Val Recorder::new_virtual(VirtualKind kind, PyTypeObject* type) {
-  if (has_own_class(kind)) own_class(type);
-  const Val made = heap_.add(kind, type);
-  model(made).switches = cpython::thread_switches(thread_);
+}  // namespace
+
+Val new_virtual(Recorder& recorder, VirtualKind kind, PyTypeObject* type) {
+  if (has_own_class(kind)) own_class(recorder, type);
+  const Val made = recorder.heap.add(kind, type);
+  recorder.heap.model(made).switches = cpython::thread_switches(recorder.thread());
   return made;
 }
 
-void Recorder::log(Val object, LogOp op, Val key, Val value, uint32_t index) {
-  LogEntry entry{};
-  entry.op = op;
-  entry.index = index;
-  entry.key = key;
-  entry.value = value;
-  heap_.note_part(object, entry);
-  if (trace_->virtuals[object.index()].reg != kNone) return write_through(object, op, key, value);
-  heap_.log(object, entry);
-}
+namespace {
 
 // The object is real already: what is done to it now is done by a node.
-void Recorder::write_through(Val object, LogOp op, Val key, Val value) {
-  note_lasting();
+void write_through(Recorder& recorder, Val object, LogOp op, Val key, Val value) {
+  recorder.heap.note_lasting();
   Op node_op;
   switch (op) {
     case LogOp::kSetItem:
@@ -167,160 +175,185 @@ void Recorder::write_through(Val object, LogOp op, Val key, Val value) {
       node_op = Op::kDelAttr;
       break;
     default:
-      return stop(Abort::kWrite, "a container that escaped");
+      return recorder.stop(Abort::kWrite, "a container that escaped");
   }
   const bool item = node_op == Op::kStoreItem || node_op == Op::kDelItem;
-  if (item && model(object).kind != VirtualKind::kDict) return stop(Abort::kWrite, "an object that escaped");
-  value = materialize(value);
-  key = materialize(key);
-  if (!live_) return;
-  Node& node = emit_node(node_op);
-  node.a = Val::reg(trace_->virtuals[object.index()].reg);
+  if (item && recorder.heap.model(object).kind != VirtualKind::kDict)
+    return recorder.stop(Abort::kWrite, "an object that escaped");
+  value = materialize(recorder, value);
+  key = materialize(recorder, key);
+  if (!recorder.live()) return;
+  Node& node = emit_node(recorder, node_op);
+  node.a = Val::reg(recorder.trace().virtuals[object.index()].reg);
   node.b = key;
   node.c = value;
 }
 
-Val Recorder::new_sequence(VirtualKind kind, PyTypeObject* type, const Val* items, size_t count) {
-  Val object = new_virtual(kind, type);
-  Model& content = model(object);
+}  // namespace
+
+void log(Recorder& recorder, Val object, LogOp op, Val key, Val value, uint32_t index) {
+  LogEntry entry{};
+  entry.op = op;
+  entry.index = index;
+  entry.key = key;
+  entry.value = value;
+  recorder.heap.note_part(object, entry);
+  if (recorder.trace().virtuals[object.index()].reg != kNone) return write_through(recorder, object, op, key, value);
+  recorder.heap.log(object, entry);
+}
+
+Val new_sequence(Recorder& recorder, VirtualKind kind, PyTypeObject* type, const Val* items, size_t count) {
+  Val object = new_virtual(recorder, kind, type);
+  Model& content = recorder.heap.model(object);
   content.items.assign(items, items + count);
-  for (size_t i = 0; i < count; ++i) log(object, LogOp::kItem, Val(), items[i], static_cast<uint32_t>(i));
+  for (size_t i = 0; i < count; ++i) log(recorder, object, LogOp::kItem, Val(), items[i], static_cast<uint32_t>(i));
   return object;
 }
 
 Val Recorder::new_tuple(PyTypeObject* type, const Val* items, size_t count) {
   static PyObject* const empty = PyTuple_New(0);  // the one that there is
   if (count == 0 && type == &PyTuple_Type) return Val::constant(empty);
-  return new_sequence(VirtualKind::kTuple, type, items, count);
+  return new_sequence(*this, VirtualKind::kTuple, type, items, count);
 }
 
 Val Recorder::new_list(const Val* items, size_t count) {
-  return new_sequence(VirtualKind::kList, &PyList_Type, items, count);
+  return new_sequence(*this, VirtualKind::kList, &PyList_Type, items, count);
 }
 
-Val Recorder::new_dict() {
-  return new_virtual(VirtualKind::kDict, &PyDict_Type);
+Val new_dict(Recorder& recorder) {
+  return new_virtual(recorder, VirtualKind::kDict, &PyDict_Type);
 }
 
-Val Recorder::new_iterator(Val iterable) {
-  Val iterator = new_virtual(VirtualKind::kIterator, &PyTupleIter_Type);
-  set_field(iterator, field::kIterator::kSource, iterable);
+Val new_iterator(Recorder& recorder, Val iterable) {
+  Val iterator = new_virtual(recorder, VirtualKind::kIterator, &PyTupleIter_Type);
+  set_field(recorder, iterator, field::kIterator::kSource, iterable);
   return iterator;
 }
 
-void Recorder::set_field(Val object, uint32_t field, Val value) {
-  Model& content = model(object);
+void set_field(Recorder& recorder, Val object, uint32_t field, Val value) {
+  Model& content = recorder.heap.model(object);
   if (content.items.size() <= field) content.items.resize(field + 1);
   content.items[field] = value;
-  log(object, LogOp::kField, Val(), value, field);
+  log(recorder, object, LogOp::kField, Val(), value, field);
 }
 
-void Recorder::dict_set(Val dict, PyObject* key, Val value) {
-  Model* content = &model(dict);
-  if (content->owner != kNone) return attr_set(Val::virtual_object(content->owner), key, value);
+void dict_set(Recorder& recorder, Val dict, PyObject* key, Val value) {
+  Model* content = &recorder.heap.model(dict);
+  if (content->owner != kNone) return attr_set(recorder, Val::virtual_object(content->owner), key, value);
   ptrdiff_t at = content->keys.find(key);
   if (at >= 0) {
     content->items[static_cast<size_t>(at)] = value;
-    trace_->virtuals[dict.index()].rewritten = true;
+    recorder.trace().virtuals[dict.index()].rewritten = true;
   } else {
     content->keys.push_back(key);
     content->items.push_back(value);
-    reshape(dict);
+    recorder.heap.reshape(dict);
   }
   if (content->kind == VirtualKind::kSet) {
-    log(dict, LogOp::kItem, Val(), value);
+    log(recorder, dict, LogOp::kItem, Val(), value);
   } else {
-    log(dict, LogOp::kSetItem, keep_key(key), value);
+    log(recorder, dict, LogOp::kSetItem, keep_key(recorder, key), value);
   }
 }
 
 // A fresh object is at an address that nothing older names: its number is compared by an object that the trace keeps.
 // That of a scalar is only known to be no other object's; which of several equal ones it is, no guard says.
-Val Recorder::address_of(Val value) {
-  if (value.is_virtual() && model(value).address != kNone) return Val::virtual_object(model(value).address);
-  const Val address = new_virtual(VirtualKind::kAddress, &PyLong_Type);
-  set_field(address, field::kAddress::kObject, value);
+Val address_of(Recorder& recorder, Val value) {
+  if (value.is_virtual() && recorder.heap.model(value).address != kNone)
+    return Val::virtual_object(recorder.heap.model(value).address);
+  const Val address = new_virtual(recorder, VirtualKind::kAddress, &PyLong_Type);
+  set_field(recorder, address, field::kAddress::kObject, value);
   if (!value.is_virtual()) {
-    trace_->virtuals[address.index()].buildable = false;
+    recorder.trace().virtuals[address.index()].buildable = false;
     return address;
   }
-  model(value).address = address.index();
-  trace_->owned.push_back(Ref::steal(PyObject_CallNoArgs(reinterpret_cast<PyObject*>(&PyBaseObject_Type))));
-  PyObject* key = trace_->owned.back().get();
-  model(address).keys.push_back(key);
-  heap_.virtual_keys[key] = address;
-  heap_.old_addresses = heap_.old_addresses || !is_fresh(value);
-  if (is_built(value) && is_fresh(value)) materialize(address);
+  recorder.heap.model(value).address = address.index();
+  recorder.trace().owned.push_back(Ref::steal(PyObject_CallNoArgs(reinterpret_cast<PyObject*>(&PyBaseObject_Type))));
+  PyObject* key = recorder.trace().owned.back().get();
+  recorder.heap.model(address).keys.push_back(key);
+  recorder.heap.virtual_keys[key] = address;
+  recorder.heap.old_addresses = recorder.heap.old_addresses || !recorder.heap.is_fresh(value);
+  if (recorder.heap.is_built(value) && recorder.heap.is_fresh(value)) materialize(recorder, address);
   return address;
 }
 
 // Whether the keys of a virtual dict or set are addresses of others than that object, which may be one that existed
 // before: an argument, or a scalar.
-bool Recorder::are_other_addresses(Val container, Val object) {
-  for (PyObject* key : Objects(model(container).keys)) {
-    if (const Val fresh = heap_.fresh_key(key); !fresh.is_null()) {
-      if (is_virtual(fresh, VirtualKind::kAddress)) continue;
+bool are_other_addresses(Recorder& recorder, Val container, Val object) {
+  for (PyObject* key : Objects(recorder.heap.model(container).keys)) {
+    if (const Val fresh = recorder.heap.fresh_key(key); !fresh.is_null()) {
+      if (recorder.heap.is_virtual(fresh, VirtualKind::kAddress)) continue;
       return false;
     }
     auto* known = PyLong_CheckExact(key) ? static_cast<PyObject*>(PyLong_AsVoidPtr(key)) : nullptr;
-    if (heap_.addresses.count(known) == 0 || (object.is_virtual() && is_argument(object, known))) return false;
+    if (recorder.heap.addresses.count(known) == 0 || (object.is_virtual() && is_argument(recorder, object, known)))
+      return false;
   }
-  return live_;
+  return recorder.live();
 }
 
-PyObject* Recorder::key_in(Val container, Val key) {
-  if (is_virtual(key, VirtualKind::kAddress) && !model(key).keys.empty()) {
-    const Val object = virtual_field(key, 0);
-    if (!container.is_virtual() || is_real(container)) return nullptr;
-    if (!is_fresh(object) && !are_other_addresses(container, object)) return nullptr;
-    return model(key).keys[0];
-  }
-  PyObject* plain = key_of(key);
-  return plain != nullptr && may_be_address(container, plain) ? nullptr : plain;
-}
+namespace {
 
 // Whether a key of the container is the address of an object that existed before, and may be this number.
-bool Recorder::may_be_address(Val container, PyObject* number) {
-  if (!heap_.old_addresses || !container.is_virtual() || !(PyLong_Check(number) || PyFloat_Check(number))) return false;
-  const auto& keys = model(container).keys;
+bool may_be_address(Recorder& recorder, Val container, PyObject* number) {
+  if (!recorder.heap.old_addresses || !container.is_virtual() || !(PyLong_Check(number) || PyFloat_Check(number)))
+    return false;
+  const auto& keys = recorder.heap.model(container).keys;
   return std::any_of(keys.begin(), keys.end(), [&](PyObject* key) {
-    const Val fresh = heap_.fresh_key(key);
-    return is_virtual(fresh, VirtualKind::kAddress) && !is_fresh(virtual_field(fresh, 0));
+    const Val fresh = recorder.heap.fresh_key(key);
+    return recorder.heap.is_virtual(fresh, VirtualKind::kAddress) &&
+           !recorder.heap.is_fresh(recorder.heap.virtual_field(fresh, 0));
   });
 }
 
+}  // namespace
+
+PyObject* key_in(Recorder& recorder, Val container, Val key) {
+  if (recorder.heap.is_virtual(key, VirtualKind::kAddress) && !recorder.heap.model(key).keys.empty()) {
+    const Val object = recorder.heap.virtual_field(key, 0);
+    if (!container.is_virtual() || is_real(recorder, container)) return nullptr;
+    if (!recorder.heap.is_fresh(object) && !are_other_addresses(recorder, container, object)) return nullptr;
+    return recorder.heap.model(key).keys[0];
+  }
+  PyObject* plain = key_of(recorder, key);
+  return plain != nullptr && may_be_address(recorder, container, plain) ? nullptr : plain;
+}
+
 // A fresh tuple of known items is compared by a copy that the trace keeps, and is itself wherever the key is read.
-PyObject* Recorder::key_of(Val value) {
-  if (value.is_reg() && !touches_tensor(value)) value = force(value);
-  if (!live_) return nullptr;
+PyObject* key_of(Recorder& recorder, Val value) {
+  if (value.is_reg() && !touches_tensor(recorder, value)) value = force(recorder, value);
+  if (!recorder.live()) return nullptr;
   if (value.is_const()) {
     if (!cpython::is_native_key(value.object())) return nullptr;
-    meet_key(value.object());
+    meet_key(recorder, value.object());
     return value.object();
   }
   if (!value.is_virtual()) return nullptr;
-  if (is_virtual(value, VirtualKind::kAddress))
-    return model(value).keys.empty() || !is_fresh(virtual_field(value, 0)) ? nullptr : model(value).keys[0];
-  if (!is_virtual(value, VirtualKind::kTuple)) {
-    PyObject* object = model(value).real;
-    const bool plain = is_virtual(value, VirtualKind::kInstance) || is_virtual(value, VirtualKind::kFunction);
+  if (recorder.heap.is_virtual(value, VirtualKind::kAddress))
+    return recorder.heap.model(value).keys.empty() || !recorder.heap.is_fresh(recorder.heap.virtual_field(value, 0))
+               ? nullptr
+               : recorder.heap.model(value).keys[0];
+  if (!recorder.heap.is_virtual(value, VirtualKind::kTuple)) {
+    PyObject* object = recorder.heap.model(value).real;
+    const bool plain = recorder.heap.is_virtual(value, VirtualKind::kInstance) ||
+                       recorder.heap.is_virtual(value, VirtualKind::kFunction);
     if (!plain || object == nullptr || !cpython::is_native_key(object)) return nullptr;
-    const Virtual& record = trace_->virtuals[value.index()];
+    const Virtual& record = recorder.trace().virtuals[value.index()];
     if (record.reg != kNone && record.reg_time == 0) return nullptr;  // an argument: another object in another call
-    guard_type_version(Py_TYPE(object));
-    heap_.virtual_keys[object] = value;
-    return live_ ? object : nullptr;
+    recorder.reads.guard_type_version(Py_TYPE(object));
+    recorder.heap.virtual_keys[object] = value;
+    return recorder.live() ? object : nullptr;
   }
-  if (type_of(value) != &PyTuple_Type) return nullptr;
-  const Vals items = model(value).items;
+  if (recorder.heap.type_of(value) != &PyTuple_Type) return nullptr;
+  const Vals items = recorder.heap.model(value).items;
   Ref made = Ref::steal(PyTuple_New(static_cast<Py_ssize_t>(items.size())));
   for (size_t i = 0; i < items.size(); ++i) {
-    PyObject* item = key_of(items[i]);
+    PyObject* item = key_of(recorder, items[i]);
     if (item == nullptr) return nullptr;
     PyTuple_SET_ITEM(made.get(), static_cast<Py_ssize_t>(i), new_reference(item));
   }
-  trace_->owned.push_back(Ref::borrow(made.get()));
-  heap_.virtual_keys[made.get()] = value;
+  recorder.trace().owned.push_back(Ref::borrow(made.get()));
+  recorder.heap.virtual_keys[made.get()] = value;
   return made.get();
 }
 
@@ -328,91 +361,91 @@ PyObject* Recorder::key_of(Val value) {
 // such an object dies: where foreign code has run since, another may stand there. So whoever brings a key along says
 // what it is now. Of two objects at one address the earlier is dead, and in no container any more. A tuple that stands
 // for something is kept by the trace, and no other is ever at its address: it stays what it is.
-void Recorder::meet_key(PyObject* key) {
-  if (heap_.virtual_keys.empty() || cpython::is_scalar(key) || PyTuple_CheckExact(key) ||
-      heap_.virtual_keys.count(key) == 0)
+void meet_key(Recorder& recorder, PyObject* key) {
+  if (recorder.heap.virtual_keys.empty() || cpython::is_scalar(key) || PyTuple_CheckExact(key) ||
+      recorder.heap.virtual_keys.count(key) == 0)
     return;
-  heap_.virtual_keys[key] = constant(key);
+  recorder.heap.virtual_keys[key] = constant(recorder, key);
 }
 
 // A key is a value (kept) or a native identity key whose container is proven.
-Val Recorder::keep_key(PyObject* key) {
-  if (const Val fresh = heap_.fresh_key(key); !fresh.is_null()) return fresh;
-  return cpython::dies_unnoticed(Py_TYPE(key)) ? owned(key) : Val::constant(key);
+Val keep_key(Recorder& recorder, PyObject* key) {
+  if (const Val fresh = recorder.heap.fresh_key(key); !fresh.is_null()) return fresh;
+  return cpython::dies_unnoticed(Py_TYPE(key)) ? recorder.reads.owned(key) : Val::constant(key);
 }
 
-bool Recorder::dict_delete(Val dict, PyObject* key) {
-  Model& content = model(dict);
+bool dict_delete(Recorder& recorder, Val dict, PyObject* key) {
+  Model& content = recorder.heap.model(dict);
   if (content.owner != kNone) return false;
   ptrdiff_t at = content.keys.find(key);
   if (at < 0) return false;
   content.keys.erase(at);
   content.items.erase(content.items.begin() + at);
-  reshape(dict);
-  log(dict, LogOp::kDelItem, keep_key(key), Val());
+  recorder.heap.reshape(dict);
+  log(recorder, dict, LogOp::kDelItem, keep_key(recorder, key), Val());
   return true;
 }
 
 // The model alone: what a node has written already, or (Null) deleted.
-void Recorder::dict_put(Val dict, PyObject* key, Val value) {
-  const uint32_t owner = model(dict).owner;
-  Model& content = owner == kNone ? model(dict) : model(owner);
-  note_lasting();
+void dict_put(Recorder& recorder, Val dict, PyObject* key, Val value) {
+  const uint32_t owner = recorder.heap.model(dict).owner;
+  Model& content = owner == kNone ? recorder.heap.model(dict) : recorder.heap.model(owner);
+  recorder.heap.note_lasting();
   KeyList& keys = owner == kNone ? content.keys : content.names;
   Vals& values = owner == kNone ? content.items : content.attrs;
   const ptrdiff_t at = keys.find(key);
   if (at >= 0 && !value.is_null()) {
     values[static_cast<size_t>(at)] = value;
-    mention(owner == kNone ? dict : Val::virtual_object(owner), value, static_cast<size_t>(at));
+    recorder.heap.mention(owner == kNone ? dict : Val::virtual_object(owner), value, static_cast<size_t>(at));
     return;
   }
-  reshape(dict);
+  recorder.heap.reshape(dict);
   if (at >= 0) {
     keys.erase(at);
     values.erase(values.begin() + at);
   } else {
-    keys.push_back(owner == kNone ? key : owned(key).object());
+    keys.push_back(owner == kNone ? key : recorder.reads.owned(key).object());
     values.push_back(value);
-    mention(owner == kNone ? dict : Val::virtual_object(owner), value, values.size() - 1);
+    recorder.heap.mention(owner == kNone ? dict : Val::virtual_object(owner), value, values.size() - 1);
   }
 }
 
-bool Recorder::dict_find(Val dict, PyObject* key, Val* value) {
-  Model& content = model(dict);
-  if (content.owner != kNone) return attr_find(Val::virtual_object(content.owner), key, value);
+bool dict_find(Recorder& recorder, Val dict, PyObject* key, Val* value) {
+  Model& content = recorder.heap.model(dict);
+  if (content.owner != kNone) return attr_find(recorder, Val::virtual_object(content.owner), key, value);
   ptrdiff_t at = content.keys.find(key);
   if (at < 0) return false;
   *value = content.items[static_cast<size_t>(at)];
   return true;
 }
 
-void Recorder::attr_set(Val object, PyObject* name, Val value) {
-  Model& content = model(object);
+void attr_set(Recorder& recorder, Val object, PyObject* name, Val value) {
+  Model& content = recorder.heap.model(object);
   ptrdiff_t at = content.names.find(name);
   if (at >= 0) {
     content.attrs[static_cast<size_t>(at)] = value;
-    trace_->virtuals[object.index()].rewritten = true;
+    recorder.trace().virtuals[object.index()].rewritten = true;
   } else {
     content.names.push_back(name);
     content.attrs.push_back(value);
-    reshape(object);
+    recorder.heap.reshape(object);
   }
-  log(object, LogOp::kSetAttr, owned(name), value);
+  log(recorder, object, LogOp::kSetAttr, recorder.reads.owned(name), value);
 }
 
-bool Recorder::attr_delete(Val object, PyObject* name) {
-  Model& content = model(object);
+bool attr_delete(Recorder& recorder, Val object, PyObject* name) {
+  Model& content = recorder.heap.model(object);
   const ptrdiff_t at = content.names.find(name);
   if (at < 0) return false;
   content.names.erase(at);
   content.attrs.erase(content.attrs.begin() + at);
-  reshape(object);
-  log(object, LogOp::kDelAttr, owned(name), Val());
-  return live_;
+  recorder.heap.reshape(object);
+  log(recorder, object, LogOp::kDelAttr, recorder.reads.owned(name), Val());
+  return recorder.live();
 }
 
-bool Recorder::attr_find(Val object, PyObject* name, Val* value) {
-  Model& content = model(object);
+bool attr_find(Recorder& recorder, Val object, PyObject* name, Val* value) {
+  Model& content = recorder.heap.model(object);
   ptrdiff_t at = content.names.find(name);
   if (at < 0) return false;
   *value = content.attrs[static_cast<size_t>(at)];
@@ -422,17 +455,17 @@ bool Recorder::attr_find(Val object, PyObject* name, Val* value) {
 Val Recorder::force_const(Val value, PyObject* observed) {
   if (!value.is_reg()) return value.is_const() ? value : Val();
   const RegInfo info = trace_->regs[value.index()];
-  if (observed == nullptr) observed = heap_.reg_objects[value.index()];
+  if (observed == nullptr) observed = heap.reg_objects[value.index()];
   if (observed == nullptr) return Val();
-  if (info.rep == Rep::kObject) return fix(value, observed) ? owned(observed) : Val();
+  if (info.rep == Rep::kObject) return fix(*this, value, observed) ? reads.owned(observed) : Val();
   Reg now{};
   if (!number_of(observed, &now) || now.rep != info.rep) return Val();
   const uint64_t bits = number_bits(now);
   const Op op = info.rep == Rep::kInt ? Op::kGuardInt : info.rep == Rep::kFloat ? Op::kGuardFloat : Op::kGuardBool;
-  Node& node = emit_node(op);
+  Node& node = emit_node(*this, op);
   node.a = value;
   node.imm = bits;
-  return owned(observed);
+  return reads.owned(observed);
 }
 
 Val Recorder::unbox(Val value, PyObject* observed) {
@@ -440,138 +473,154 @@ Val Recorder::unbox(Val value, PyObject* observed) {
   const RegInfo info = trace_->regs[value.index()];
   Reg now{};
   if (info.rep != Rep::kObject || info.type != Py_TYPE(observed) || !number_of(observed, &now)) return Val();
-  uint32_t& at = numbers_.of[value.index()].node;
+  uint32_t& at = numbers.of[value.index()].node;
   if (at < trace_->nodes.size() && trace_->nodes[at].op == Op::kUnbox && trace_->nodes[at].a == value)
     return Val::reg(trace_->nodes[at].out);
-  const Val number = add_reg(now.rep, info.type, observed);
-  Node& node = emit_node(Op::kUnbox);
+  const Val number = add_reg(*this, now.rep, info.type, observed);
+  Node& node = emit_node(*this, Op::kUnbox);
   node.a = value;
   node.out = number.index();
   at = static_cast<uint32_t>(trace_->nodes.size() - 1);
   return number;
 }
 
-Val Recorder::force(Val value) {
-  return value.is_const() ? value : force_const(value, nullptr);
+Val force(Recorder& recorder, Val value) {
+  return value.is_const() ? value : recorder.force_const(value, nullptr);
 }
 
-bool Recorder::can_build(uint32_t index, uint32_t time) {
-  if (!trace_->virtuals[index].buildable || model(index).begun <= time) return false;
-  return model(index).kind != VirtualKind::kIterator || !is_stale(index, time);
+bool can_build(Recorder& recorder, uint32_t index, uint32_t time) {
+  if (!recorder.trace().virtuals[index].buildable || recorder.heap.model(index).begun <= time) return false;
+  return recorder.heap.model(index).kind != VirtualKind::kIterator || !recorder.heap.is_stale(index, time);
 }
 
-// The __dict__ of a fresh instance.
-Val Recorder::dict_of(Val instance) {
-  const uint32_t known = model(instance).dict;
-  if (known != kNone) return Val::virtual_object(known);
-  const Val dict = new_virtual(VirtualKind::kDict, &PyDict_Type);
-  model(dict).owner = instance.index();
-  model(instance).dict = dict.index();
-  log(dict, LogOp::kField, Val(), instance);
-  if (is_built(instance)) share_dict(instance);
-  return dict;
-}
+namespace {
 
 // The instance is real, and so is its __dict__.
-void Recorder::share_dict(Val instance) {
-  const Val out = add_reg(Rep::kObject, &PyDict_Type, nullptr);
-  Node& node = emit_node(Op::kPure);  // it makes one where there is none; nobody sees that
+void share_dict(Recorder& recorder, Val instance) {
+  const Val out = add_reg(recorder, Rep::kObject, &PyDict_Type, nullptr);
+  Node& node = emit_node(recorder, Op::kPure);  // it makes one where there is none; nobody sees that
   node.a = Val::constant(getattr_function());
   node.imm = reinterpret_cast<uintptr_t>(&PyDict_Type);
   node.out = out.index();
-  node.first = static_cast<uint32_t>(trace_->operands.size());
+  node.first = static_cast<uint32_t>(recorder.trace().operands.size());
   node.count = 2;
-  trace_->operands.insert(trace_->operands.end(),
-                          {Val::reg(trace_->virtuals[instance.index()].reg), owned(names().dict)});
-  heap_.becomes_real(Val::virtual_object(model(instance).dict), out.index(), ++trace_->clock);
+  recorder.trace().operands.insert(
+      recorder.trace().operands.end(),
+      {Val::reg(recorder.trace().virtuals[instance.index()].reg), recorder.reads.owned(names().dict)});
+  recorder.heap.becomes_real(Val::virtual_object(recorder.heap.model(instance).dict), out.index(),
+                             ++recorder.trace().clock);
 }
 
-// What a generator holds. It is CPython's from now on.
-void Recorder::materialize_suspended(uint32_t generator) {
-  model(generator).suspended = nullptr;
-  const LogEntry state = trace_->generator_state(generator, trace_->clock);
-  if (state.op != LogOp::kFrame) return;
-  const FrameState frame = trace_->frame_states[state.index];
-  materialize(frame.handled);
-  for (uint32_t i = 0; i < frame.locals + frame.stack && live_; ++i) materialize(trace_->slots[frame.first + i]);
+}  // namespace
+
+// The __dict__ of a fresh instance.
+Val dict_of(Recorder& recorder, Val instance) {
+  const uint32_t known = recorder.heap.model(instance).dict;
+  if (known != kNone) return Val::virtual_object(known);
+  const Val dict = new_virtual(recorder, VirtualKind::kDict, &PyDict_Type);
+  recorder.heap.model(dict).owner = instance.index();
+  recorder.heap.model(instance).dict = dict.index();
+  log(recorder, dict, LogOp::kField, Val(), instance);
+  if (recorder.heap.is_built(instance)) share_dict(recorder, instance);
+  return dict;
 }
+
+namespace {
+
+// What a generator holds. It is CPython's from now on.
+void materialize_suspended(Recorder& recorder, uint32_t generator) {
+  recorder.heap.model(generator).suspended = nullptr;
+  const LogEntry state = recorder.trace().generator_state(generator, recorder.trace().clock);
+  if (state.op != LogOp::kFrame) return;
+  const FrameState frame = recorder.trace().frame_states[state.index];
+  materialize(recorder, frame.handled);
+  for (uint32_t i = 0; i < frame.locals + frame.stack && recorder.live(); ++i)
+    materialize(recorder, recorder.trace().slots[frame.first + i]);
+}
+
+}  // namespace
 
 // What the adapter is given, it may look into.
 Val Recorder::materialize(Operand operand) {
   const Val value = operand.value;
-  const bool real = value.is_virtual() ? is_built(value) : !are_scalars({value});
-  if (!heap_.fillings.empty() && real) flush_fillings();
-  return live_ ? materialize(value) : Val();
+  const bool real = value.is_virtual() ? heap.is_built(value) : !are_scalars(*this, {value});
+  if (!heap.fillings.empty() && real) flush_fillings(*this);
+  return live_ ? pijit::materialize(*this, value) : Val();
 }
 
-Val Recorder::materialize(Val value) {
-  if (!heap_.fillings.empty() && is_filled(value)) flush_fillings();
+Val materialize(Recorder& recorder, Val value) {
+  if (!recorder.heap.fillings.empty() && is_filled(recorder, value)) flush_fillings(recorder);
   if (value.is_const() || value.is_null()) return value;
   if (value.is_reg()) {
-    const RegInfo info = trace_->regs[value.index()];
+    const RegInfo info = recorder.trace().regs[value.index()];
     if (info.rep == Rep::kObject || info.rep == Rep::kTensor) return value;
-    Val boxed = add_reg(Rep::kObject, info.type, heap_.reg_objects[value.index()]);
-    Node& node = emit_node(Op::kBox);
+    Val boxed = add_reg(recorder, Rep::kObject, info.type, recorder.heap.reg_objects[value.index()]);
+    Node& node = emit_node(recorder, Op::kBox);
     node.b = value;
     node.out = boxed.index();
     return boxed;
   }
   uint32_t index = value.index();
-  Model& content = model(index);
-  if (trace_->virtuals[index].reg != kNone) {
+  Model& content = recorder.heap.model(index);
+  if (recorder.trace().virtuals[index].reg != kNone) {
     if (std::exchange(content.own, false)) {  // and what it holds
-      heap_.due.push_back(index);
+      recorder.heap.due.push_back(index);
       const Vals items = content.items;
       for (Val item : items)
-        if (item.is_virtual()) materialize(item);
+        if (item.is_virtual()) materialize(recorder, item);
     }
-    return Val::reg(trace_->virtuals[index].reg);
+    return Val::reg(recorder.trace().virtuals[index].reg);
   }
   if (content.owner != kNone) {
-    materialize(Val::virtual_object(content.owner));
-    if (live_ && trace_->virtuals[index].reg != kNone) return Val::reg(trace_->virtuals[index].reg);
+    materialize(recorder, Val::virtual_object(content.owner));
+    if (recorder.live() && recorder.trace().virtuals[index].reg != kNone)
+      return Val::reg(recorder.trace().virtuals[index].reg);
   }
-  if (!live_) return Val();
+  if (!recorder.live()) return Val();
   const Nesting nesting;
-  if (nesting.too_deep()) return stop(Abort::kUnbuildable, "objects nested too deeply"), Val();
+  if (nesting.too_deep()) return recorder.stop(Abort::kUnbuildable, "objects nested too deeply"), Val();
   const bool address = content.kind == VirtualKind::kAddress;
   if (address) {  // of a scalar: from now on it is this very one
-    if (content.items[0].is_const()) trace_->exact.push_back(content.items[0].object());
-    trace_->virtuals[index].buildable = true;
+    if (content.items[0].is_const()) recorder.trace().exact.push_back(content.items[0].object());
+    recorder.trace().virtuals[index].buildable = true;
   }
-  if (content.building || is_running(value) || !can_build(index, trace_->clock)) {
-    stop(Abort::kUnbuildable, virtual_name(content.kind));
+  if (content.building || is_running(recorder, value) || !can_build(recorder, index, recorder.trace().clock)) {
+    recorder.stop(Abort::kUnbuildable, virtual_name(content.kind));
     return Val();
   }
   content.building = true;
-  for (size_t i = 0; i < content.items.size() && live_; ++i)
-    if (!is_virtual(content.items[i], VirtualKind::kHandled)) materialize(content.items[i]);
-  for (size_t i = 0; i < content.attrs.size() && live_; ++i) materialize(content.attrs[i]);
-  if (!address && !heap_.virtual_keys.empty())
-    for (size_t i = 0; i < content.keys.size() && live_; ++i) materialize(heap_.fresh_key(content.keys[i]));
-  if (content.kind == VirtualKind::kGenerator && live_) materialize_suspended(index);
-  for (size_t i = 0; i < content.traced.size() && live_; ++i) materialize_frame(content.traced[i].frame);
+  for (size_t i = 0; i < content.items.size() && recorder.live(); ++i)
+    if (!recorder.heap.is_virtual(content.items[i], VirtualKind::kHandled)) materialize(recorder, content.items[i]);
+  for (size_t i = 0; i < content.attrs.size() && recorder.live(); ++i) materialize(recorder, content.attrs[i]);
+  if (!address && !recorder.heap.virtual_keys.empty())
+    for (size_t i = 0; i < content.keys.size() && recorder.live(); ++i)
+      materialize(recorder, recorder.heap.fresh_key(content.keys[i]));
+  if (content.kind == VirtualKind::kGenerator && recorder.live()) materialize_suspended(recorder, index);
+  for (size_t i = 0; i < content.traced.size() && recorder.live(); ++i)
+    materialize_frame(recorder, content.traced[i].frame);
   content.building = false;
   const bool traced = !content.traced.empty();
-  if (live_ && traced && !snapshot_usable(snapshot())) stop(Abort::kUnbuildable, snapshots_.unusable_reason);
-  if (!live_) return Val();
-  Val built = add_reg(Rep::kObject, content.type, content.real);
-  uint32_t time = ++trace_->clock;
-  Node& node = emit_node(Op::kBuild);
+  if (recorder.live() && traced && !snapshot_usable(recorder, snapshot(recorder)))
+    recorder.stop(Abort::kUnbuildable, recorder.snapshots.unusable_reason);
+  if (!recorder.live()) return Val();
+  Val built = add_reg(recorder, Rep::kObject, content.type, content.real);
+  uint32_t time = ++recorder.trace().clock;
+  Node& node = emit_node(recorder, Op::kBuild);
   node.a = value;
   node.out = built.index();
   node.time = time;
   if (traced) {
-    node.snapshot = snapshot();
-    raise_.any_traced_built = true;
+    node.snapshot = snapshot(recorder);
+    recorder.raise.any_traced_built = true;
   }
-  heap_.becomes_real(value, built.index(), time);
-  if (content.dict != kNone) share_dict(value);
+  recorder.heap.becomes_real(value, built.index(), time);
+  if (content.dict != kNone) share_dict(recorder, value);
   // Its number may be needed longer than the object, which is not to live longer for it.
-  if (content.address != kNone && !model(content.address).building) materialize(Val::virtual_object(content.address));
-  for (size_t i = 0; i < content.tracebacks.size() && live_; ++i)
-    if (const Val shown = content.tracebacks[i]; !model(shown).building) materialize(shown);
-  return live_ ? built : Val();
+  if (content.address != kNone && !recorder.heap.model(content.address).building)
+    materialize(recorder, Val::virtual_object(content.address));
+  for (size_t i = 0; i < content.tracebacks.size() && recorder.live(); ++i)
+    if (const Val shown = content.tracebacks[i]; !recorder.heap.model(shown).building) materialize(recorder, shown);
+  return recorder.live() ? built : Val();
 }
 
 }  // namespace pijit

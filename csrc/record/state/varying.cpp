@@ -1,4 +1,6 @@
 // Places that vary: how they are read, and how a recording learns them.
+#include "record/state/varying.h"
+
 #include "record/recorder.h"
 
 #include "cpython/keys.h"
@@ -7,6 +9,9 @@
 #include "guard/instances.h"
 #include "ir/scalars.h"
 #include "record/limits.h"
+#include "record/state/inputs.h"
+#include "record/state/instances.h"
+#include "record/state/values.h"
 
 namespace pijit {
 namespace {
@@ -33,58 +38,59 @@ PyObject* content_now(PyObject* container, PyObject* key) noexcept {
 }  // namespace
 
 // A place that varies. What is there is a scalar, or can be loaded.
-bool Recorder::varies(PyObject* container, PyObject* key, PyObject* value) {
+bool varies(Recorder& recorder, PyObject* container, PyObject* key, PyObject* value) {
   if (value == nullptr) return false;
   Reg number;
   if (!record_limits().constant_propagation && number_of(value, &number)) return true;
-  if (varying_ == nullptr || !varying_->has(container, key)) return false;
+  if (recorder.varying() == nullptr || !recorder.varying()->has(container, key)) return false;
   if (cpython::is_scalar(value)) return may_vary(Py_TYPE(value));
   Py_ssize_t room = kMaxAttributes;
-  if (may_load(value, 0, &room)) return true;
-  varying_->fix(container, key);
+  if (may_load(recorder, value, 0, &room)) return true;
+  recorder.varying()->fix(container, key);
   return false;
 }
 
 // The guard loads what is there, which the overlay has from now on.
-Val Recorder::load_varying(PyObject* container, PyObject* key, PyObject* value, Guard guard) {
+Val load_varying(Recorder& recorder, PyObject* container, PyObject* key, PyObject* value, Guard guard) {
   Val loaded;
   if (cpython::is_scalar(value)) {
-    loaded = add_reg(Rep::kObject, Py_TYPE(value), value);
+    loaded = add_reg(recorder, Rep::kObject, Py_TYPE(value), value);
     guard.out = loaded.index();
-    reads_.add_guard(guard);
-    vary(loaded, value);
+    recorder.reads.add_guard(guard);
+    vary(recorder, loaded, value);
   } else {
-    loaded = take_by_kind(value, guard);
+    loaded = take_by_kind(recorder, value, guard);
   }
-  owned(key);
-  overlay_set(container, key, loaded);
+  recorder.reads.owned(key);
+  overlay_set(recorder, container, key, loaded);
   return loaded;
 }
 
 // Only the type of what the register holds is guarded.
-Val Recorder::vary(Val reg, PyObject* value) {
-  numbers_.of[reg.index()].guard = static_cast<uint32_t>(trace_->guards.size());
-  input_guard(GuardOp::kType, reg).expected = reinterpret_cast<PyObject*>(Py_TYPE(value));
-  owned(value);
+Val vary(Recorder& recorder, Val reg, PyObject* value) {
+  recorder.numbers.of[reg.index()].guard = static_cast<uint32_t>(recorder.trace().guards.size());
+  input_guard(recorder, GuardOp::kType, reg).expected = reinterpret_cast<PyObject*>(Py_TYPE(value));
+  recorder.reads.owned(value);
   return reg;
 }
 
-bool Recorder::is_varying(Val reg) const {
-  const auto known = numbers_.of.find(reg.index());
-  if (known == numbers_.of.end() || known->second.guard >= trace_->guards.size()) return false;
-  const Guard& guard = trace_->guards[known->second.guard];
+bool is_varying(const Recorder& recorder, Val reg) {
+  const auto known = recorder.numbers.of.find(reg.index());
+  if (known == recorder.numbers.of.end() || known->second.guard >= recorder.trace().guards.size()) return false;
+  const Guard& guard = recorder.trace().guards[known->second.guard];
   return guard.subject == reg && (guard.op == GuardOp::kType || guard.op == GuardOp::kScalar);
 }
 
 // Code that the recording does not follow has put something else where what the overlay has was found, or written.
-bool Recorder::has_moved(PyObject* container, PyObject* key, Val loaded) const {
+bool has_moved(const Recorder& recorder, PyObject* container, PyObject* key, Val loaded) {
   PyObject* seen = nullptr;
   if (loaded.is_reg()) {
-    const bool known = is_varying(loaded) || (touches_tensor(loaded) && !tensor_source(loaded).is_null());
-    if (known) seen = heap_.reg_objects[loaded.index()];
-  } else if (loaded.is_virtual() && trace_->virtuals[loaded.index()].is_real(0)) {
-    seen = real(loaded);
-  } else if (loaded.is_const() && cpython::thread_switches(thread_) != foreign_.switches) {
+    const bool known = is_varying(recorder, loaded) ||
+                       (touches_tensor(recorder, loaded) && !tensor_source(recorder, loaded).is_null());
+    if (known) seen = recorder.heap.reg_objects[loaded.index()];
+  } else if (loaded.is_virtual() && recorder.trace().virtuals[loaded.index()].is_real(0)) {
+    seen = recorder.heap.real(loaded);
+  } else if (loaded.is_const() && cpython::thread_switches(recorder.thread()) != recorder.foreign.switches) {
     PyObject* now = content_now(container, key);
     return now == nullptr || (now != loaded.object() && !cpython::same_scalar(now, loaded.object()));
   }
@@ -92,19 +98,19 @@ bool Recorder::has_moved(PyObject* container, PyObject* key, Val loaded) const {
 }
 
 // A scalar that the trace reads anew at each call: its guard asks for its value from now on.
-bool Recorder::fix(Val reg, PyObject* value) {
-  if (!is_varying(reg)) return false;
-  Guard& guard = trace_->guards[numbers_.of[reg.index()].guard];
+bool fix(Recorder& recorder, Val reg, PyObject* value) {
+  if (!is_varying(recorder, reg)) return false;
+  Guard& guard = recorder.trace().guards[recorder.numbers.of[reg.index()].guard];
   guard.op = GuardOp::kScalar;
   guard.aux = 1;
-  guard.expected = owned(value).object();
+  guard.expected = recorder.reads.owned(value).object();
   return true;
 }
 
 // An item of a dict that existed before. 1: *value, 0: absent, -1: not known.
-int Recorder::find_item(PyObject* dict, PyObject* key, Val* value) {
-  if (overlay_find(dict, key, value)) return value->is_null() ? 0 : 1;
-  ReadItem& read = reads_.item_of(dict, key);
+int find_item(Recorder& recorder, PyObject* dict, PyObject* key, Val* value) {
+  if (overlay_find(recorder, dict, key, value)) return value->is_null() ? 0 : 1;
+  ReadItem& read = recorder.reads.item_of(dict, key);
   const uint64_t version = cpython::dict_version(dict);
   if (read.version == version && read.key == key) {
     *value = read.value;
@@ -113,56 +119,56 @@ int Recorder::find_item(PyObject* dict, PyObject* key, Val* value) {
   PyObject* found = nullptr;
   const int there = cpython::dict_lookup(dict, key, &found);
   if (there < 0) return -1;
-  if (there > 0 && cpython::is_scalar(key) && varies(dict, key, found)) {
+  if (there > 0 && cpython::is_scalar(key) && varies(recorder, dict, key, found)) {
     Guard guard{};
     guard.op = GuardOp::kLoadDictItem;
     guard.subject = Val::constant(dict);
-    guard.expected = owned(key).object();
-    *value = load_varying(dict, guard.expected, found, guard);
+    guard.expected = recorder.reads.owned(key).object();
+    *value = load_varying(recorder, dict, guard.expected, found, guard);
     return 1;
   }
-  if (!reads_.guard_item(dict, key, found)) return -1;
-  if (there > 0) *value = constant(found);
+  if (!recorder.reads.guard_item(dict, key, found)) return -1;
+  if (there > 0) *value = constant(recorder, found);
   if (PyUnicode_CheckExact(key)) read = {version, key, there > 0 ? *value : Val()};
   return there;
 }
 
 // Before the trace writes `value` where `old` is. What it puts back in the end does not vary.
-void Recorder::note_write(PyObject* container, PyObject* key, PyObject* old, Val value) {
-  if (varying_ == nullptr) return;
+void note_write(Recorder& recorder, PyObject* container, PyObject* key, PyObject* old, Val value) {
+  if (recorder.varying() == nullptr) return;
   const auto same = [&](PyObject* original, bool scalar) {
-    if (!scalar) return !value.is_const() && real(value) == original;
+    if (!scalar) return !value.is_const() && recorder.heap.real(value) == original;
     return value.is_const() && cpython::same_scalar(value.object(), original);
   };
-  Original* const known = reads_.changed.find(container, key);
+  Original* const known = recorder.reads.changed.find(container, key);
   if (known != nullptr && known->object != nullptr) {
     if (same(known->object, known->scalar)) known->object = nullptr;
     return;
   }
   if (old == nullptr) return;
   Original original{nullptr, true};
-  if (cpython::is_scalar(key) && changes_kind(old, value) && is_read(container, key)) {
+  if (cpython::is_scalar(key) && changes_kind(recorder, old, value) && is_read(recorder, container, key)) {
     original = {old, false};
-  } else if (may_vary(Py_TYPE(old)) && type_of(value) == Py_TYPE(old) && !same(old, true)) {
-    original.object = owned(old).object();
+  } else if (may_vary(Py_TYPE(old)) && recorder.heap.type_of(value) == Py_TYPE(old) && !same(old, true)) {
+    original.object = recorder.reads.owned(old).object();
   }
   if (original.object == nullptr) return;
   if (known != nullptr) {
     *known = original;
   } else {
-    reads_.changed.add(container, owned(key).object(), original);
+    recorder.reads.changed.add(container, recorder.reads.owned(key).object(), original);
   }
 }
 
 // At the end: what it changed varies. True: that was not known, so the next call is recorded in place of this one.
-bool Recorder::learn_places() {
+bool learn_places(Recorder& recorder) {
   bool learned = false;
-  for (const auto& place : reads_.changed)
-    if (place.what.object != nullptr) learned = varying_->add(place.container, place.key) || learned;
-  for (const auto& content : heap_.models)
-    if (content != nullptr && varying_ != nullptr && has_other_items(*content))
-      learned = varying_->add(content->home.object(), Py_None) || learned;
-  return learned && varying_->learns_again();
+  for (const auto& place : recorder.reads.changed)
+    if (place.what.object != nullptr) learned = recorder.varying()->add(place.container, place.key) || learned;
+  for (const auto& content : recorder.heap.models)
+    if (content != nullptr && recorder.varying() != nullptr && has_other_items(recorder, *content))
+      learned = recorder.varying()->add(content->home.object(), Py_None) || learned;
+  return learned && recorder.varying()->learns_again();
 }
 
 }  // namespace pijit

@@ -10,10 +10,17 @@
 // 3. Two arguments are never one object (bind_root guards that); an argument and an object that existed before must not
 //    be either, once one of them is written (see guard_found).
 // 4. All that is known of real containers is kept in, or found through, the facts: forgetting those forgets it all.
+#include "record/state/writes.h"
+
 #include <algorithm>
 
 #include "cpython/keys.h"
 #include "record/recorder.h"
+#include "record/state/found.h"
+#include "record/state/instances.h"
+#include "record/state/snapshot.h"
+#include "record/state/values.h"
+#include "record/state/varying.h"
 
 namespace pijit {
 namespace {
@@ -23,46 +30,49 @@ PyObject* method_of(PyTypeObject* type, const char* name) {
   return cpython::lookup_type(type, key.get());
 }
 
-}  // namespace
-
-bool Recorder::is_real(Val model_of) {
-  return model_of.is_virtual() && (trace_->virtuals[model_of.index()].reg != kNone || !model(model_of).home.is_null());
+// The object of a real one.
+Val home(Recorder& recorder, Val model_of) {
+  const Val place = recorder.heap.model(model_of).home;
+  return place.is_null() ? Val::reg(recorder.trace().virtuals[model_of.index()].reg) : place;
 }
 
-Val Recorder::home(Val model_of) {
-  const Val place = model(model_of).home;
-  return place.is_null() ? Val::reg(trace_->virtuals[model_of.index()].reg) : place;
+}  // namespace
+
+bool is_real(Recorder& recorder, Val model_of) {
+  return model_of.is_virtual() &&
+         (recorder.trace().virtuals[model_of.index()].reg != kNone || !recorder.heap.model(model_of).home.is_null());
 }
 
 // Facts are forgotten together: what was adopted, and which objects are arguments with known content, are facts too.
-void Recorder::note_argument(PyObject* object, Val container) {
+void note_argument(Recorder& recorder, PyObject* object, Val container) {
   bool created;
-  reads_.facts.find(object, FactKind::kArgument, &created).guard = container.index();
+  recorder.reads.facts.find(object, FactKind::kArgument, &created).guard = container.index();
 }
 
 // The argument that is this object, or Null.
-Val Recorder::argument(PyObject* object) {
-  const Fact* fact = reads_.facts.get(object, FactKind::kArgument);
+Val argument(Recorder& recorder, PyObject* object) {
+  const Fact* fact = recorder.reads.facts.get(object, FactKind::kArgument);
   if (fact == nullptr) return Val();
   const Val container = Val::virtual_object(fact->guard);
-  return is_argument(container, object) ? container : Val();
+  return is_argument(recorder, container, object) ? container : Val();
 }
 
 // Whether a container that the caller passed is an object that existed before. Guards that it is, or is not.
-bool Recorder::is_argument(Val container, PyObject* object) {
-  const Virtual& record = trace_->virtuals[container.index()];
-  return record.reg != kNone && record.reg_time == 0 && is_same_object(record.reg, model(container).real, object);
+bool is_argument(Recorder& recorder, Val container, PyObject* object) {
+  const Virtual& record = recorder.trace().virtuals[container.index()];
+  return record.reg != kNone && record.reg_time == 0 &&
+         is_same_object(recorder, record.reg, recorder.heap.model(container).real, object);
 }
 
 // Whether the register, which has `real` now, holds that object; guarded.
-bool Recorder::is_same_object(uint32_t reg, PyObject* real, PyObject* object) {
+bool is_same_object(Recorder& recorder, uint32_t reg, PyObject* real, PyObject* object) {
   // Bits that no address has: the lowest four, and those above the 47 of user space that a fact's name leaves.
   constexpr uint32_t kLow = 4, kHigh = 11;
   const uint64_t pair = reinterpret_cast<uintptr_t>(object) | (reg & ((1u << kLow) - 1)) | uint64_t{reg >> kLow} << 47;
   bool created = true;
   Fact uncounted;
   Fact& fact = reg < (1u << (kLow + kHigh))
-                   ? reads_.facts.find(reinterpret_cast<const void*>(pair), FactKind::kSame, &created)
+                   ? recorder.reads.facts.find(reinterpret_cast<const void*>(pair), FactKind::kSame, &created)
                    : uncounted;
   const bool same = real == object;
   if (!created) return fact.stamp != 0;
@@ -71,29 +81,29 @@ bool Recorder::is_same_object(uint32_t reg, PyObject* real, PyObject* object) {
   guard.op = same ? GuardOp::kSame : GuardOp::kNotSame;
   guard.subject = Val::constant(object);
   guard.number = reg;
-  fact.guard = reads_.add_guard(guard);
+  fact.guard = recorder.reads.add_guard(guard);
   return same;
 }
 
 // The model of a container that the program is about to write, or Null. Its content may not be known (see content_of).
-Val Recorder::writable(Val container) {
+Val writable(Recorder& recorder, Val container) {
   if (container.is_virtual()) {
-    const VirtualKind kind = model(container).kind;
+    const VirtualKind kind = recorder.heap.model(container).kind;
     const bool known = kind == VirtualKind::kList || kind == VirtualKind::kSet || kind == VirtualKind::kDeque;
-    return known && !has_changed(container) ? container : Val();
+    return known && !has_changed(recorder, container) ? container : Val();
   }
   PyObject* object = container.object();
   const bool list = object != nullptr && PyList_CheckExact(object);
   if (!list && (object == nullptr || !PySet_CheckExact(object))) return Val();
-  if (const Fact* found = reads_.facts.get(object, FactKind::kAdopted)) {
+  if (const Fact* found = recorder.reads.facts.get(object, FactKind::kAdopted)) {
     const Val known = Val::virtual_object(found->guard);
-    return has_changed(known) ? Val() : known;
+    return has_changed(recorder, known) ? Val() : known;
   }
-  const bool guarded = reads_.facts.get(object, list ? FactKind::kList : FactKind::kSet) != nullptr;
-  if (guarded && !(list ? reads_.guard_list(object) : reads_.guard_set(object))) return Val();
-  Val made = new_virtual(list ? VirtualKind::kList : VirtualKind::kSet, Py_TYPE(object));
-  trace_->virtuals[made.index()].buildable = false;
-  Model& content = model(made);
+  const bool guarded = recorder.reads.facts.get(object, list ? FactKind::kList : FactKind::kSet) != nullptr;
+  if (guarded && !(list ? recorder.reads.guard_list(object) : recorder.reads.guard_set(object))) return Val();
+  Val made = new_virtual(recorder, list ? VirtualKind::kList : VirtualKind::kSet, Py_TYPE(object));
+  recorder.trace().virtuals[made.index()].buildable = false;
+  Model& content = recorder.heap.model(made);
   content.home = container;
   content.unread = true;
   content.guarded = guarded;
@@ -105,45 +115,45 @@ Val Recorder::writable(Val container) {
     while (cpython::next_set_item(object, &position, &item)) content.original.push_back(item);
   }
   bool created;
-  reads_.facts.find(object, FactKind::kAdopted, &created).guard = made.index();
+  recorder.reads.facts.find(object, FactKind::kAdopted, &created).guard = made.index();
   return made;
 }
 
 // A list or set that existed before and was only added to so far.
-bool Recorder::is_unread(Val container) {
+bool is_unread(Recorder& recorder, Val container) {
   PyObject* object = container.object();
-  const Fact* fact = object == nullptr ? nullptr : reads_.facts.get(object, FactKind::kAdopted);
-  return fact != nullptr && heap_.models[fact->guard]->unread && !heap_.models[fact->guard]->guarded;
+  const Fact* fact = object == nullptr ? nullptr : recorder.reads.facts.get(object, FactKind::kAdopted);
+  return fact != nullptr && recorder.heap.models[fact->guard]->unread && !recorder.heap.models[fact->guard]->guarded;
 }
 
 // Where the content of a container is: the model of one that was adopted, else itself. Null: it cannot be known.
-Val Recorder::content_of(Val container) {
+Val content_of(Recorder& recorder, Val container) {
   PyObject* object = container.object();
-  const Fact* fact = object == nullptr ? nullptr : reads_.facts.get(object, FactKind::kAdopted);
-  if (fact == nullptr) return container.is_virtual() && has_changed(container) ? Val() : container;
+  const Fact* fact = object == nullptr ? nullptr : recorder.reads.facts.get(object, FactKind::kAdopted);
+  if (fact == nullptr) return container.is_virtual() && has_changed(recorder, container) ? Val() : container;
   const Val found = Val::virtual_object(fact->guard);
-  if (has_changed(found)) return Val();
-  Model& content = model(found);
+  if (has_changed(recorder, found)) return Val();
+  Model& content = recorder.heap.model(found);
   if (!content.unread) return found;
   if (content.original.size() > 4096) return Val();
-  note_lasting();
+  recorder.heap.note_lasting();
   content.unread = false;
   Guard guard{};
   guard.op = content.kind == VirtualKind::kList ? GuardOp::kList : GuardOp::kSet;
   guard.subject = container;
-  guard.first = static_cast<uint32_t>(trace_->guard_items.size());
+  guard.first = static_cast<uint32_t>(recorder.trace().guard_items.size());
   guard.count = static_cast<uint32_t>(content.original.size());
   Vals items;
   for (PyObject* item : content.original) {
     if (content.kind == VirtualKind::kSet && !cpython::is_native_key(item)) return Val();
-    items.push_back(constant(item));
-    if (content.kind == VirtualKind::kSet) meet_key(item);
-    if (!content.guarded) trace_->guard_items.push_back(item);
+    items.push_back(constant(recorder, item));
+    if (content.kind == VirtualKind::kSet) meet_key(recorder, item);
+    if (!content.guarded) recorder.trace().guard_items.push_back(item);
   }
-  if (!content.guarded) trace_->guards.push_back(guard);
+  if (!content.guarded) recorder.trace().guards.push_back(guard);
   if (content.kind == VirtualKind::kList) {
     content.items.insert(content.items.begin(), items.begin(), items.end());
-    for (size_t i = 0; i < items.size(); ++i) mention(found, items[i], i);
+    for (size_t i = 0; i < items.size(); ++i) recorder.heap.mention(found, items[i], i);
     return found;
   }
   const KeyList added = std::move(content.keys);
@@ -152,138 +162,138 @@ Val Recorder::content_of(Val container) {
     if (!content.keys.holds(key)) content.keys.push_back(key);
   content.items.clear();
   for (PyObject* key : content.keys) {
-    content.items.push_back(keep_key(key));
-    mention(found, content.items.back(), content.items.size() - 1);
+    content.items.push_back(keep_key(recorder, key));
+    recorder.heap.mention(found, content.items.back(), content.items.size() - 1);
   }
   return found;
 }
 
 // All that an existing container held is about to be dropped: it need not be known when nobody is told of that.
 // Otherwise, what content_of() says.
-Val Recorder::content_to_drop(Val container) {
+Val content_to_drop(Recorder& recorder, Val container) {
   PyObject* object = container.object();
-  const Val made = writable(container);
+  const Val made = writable(recorder, container);
   if (object == nullptr || made.is_null()) return made;
-  Model& content = model(made);
-  if (!content.unread || content.guarded || !cpython::holds_quiet_items(object)) return content_of(container);
+  Model& content = recorder.heap.model(made);
+  if (!content.unread || content.guarded || !cpython::holds_quiet_items(object)) return content_of(recorder, container);
   Guard guard{};
   guard.op = GuardOp::kQuiet;
   guard.subject = container;
-  reads_.add_guard(guard);
-  note_lasting();
+  recorder.reads.add_guard(guard);
+  recorder.heap.note_lasting();
   content.unread = false;
   content.original.clear();
   return made;
 }
 
-void Recorder::pin(Val value) {
+void pin(Recorder& recorder, Val value) {
   if (value.is_const() && !cpython::is_scalar(value.object()))
-    trace_->dropped.push_back({value.object(), static_cast<uint32_t>(trace_->epochs.size())});
+    recorder.trace().dropped.push_back({value.object(), static_cast<uint32_t>(recorder.trace().epochs.size())});
 }
 
 // The value that a write takes out of a dict, if a guard proves it alive: one that the trace put there is its own.
-void Recorder::pin_item(PyObject* dict, PyObject* key) {
-  if (const Val* written = reads_.overlay.find(dict, key)) return pin(*written);
+void pin_item(Recorder& recorder, PyObject* dict, PyObject* key) {
+  if (const Val* written = recorder.reads.overlay.find(dict, key)) return pin(recorder, *written);
   PyObject* old = nullptr;
-  const Fact* fact = reads_.facts.get(dict, FactKind::kDict);
+  const Fact* fact = recorder.reads.facts.get(dict, FactKind::kDict);
   if (fact == nullptr || cpython::dict_lookup(dict, key, &old) < 0 || old == nullptr) return;
-  const auto& items = reads_.dict_items[trace_->guards[fact->guard].aux];
+  const auto& items = recorder.reads.dict_items[recorder.trace().guards[fact->guard].aux];
   bool read = items.size() % 2 != 0;
   for (size_t i = 0; i < items.size() && !read; i += 2) read = cpython::keys_equal(items[i], key);
-  if (read) pin(Val::constant(old));
+  if (read) pin(recorder, Val::constant(old));
 }
 
 // The node that calls a method of a real container. False: stopped.
-bool Recorder::call_method(Val container, const char* method, Vals args) {
+bool call_method(Recorder& recorder, Val container, const char* method, Vals args) {
   for (Val& value : args) {
-    value = materialize(value);
-    if (!live_) return false;
+    value = materialize(recorder, value);
+    if (!recorder.live()) return false;
   }
-  PyTypeObject* type = type_of(container);
-  const Val object = container.is_virtual() ? home(container) : container;
-  Node& node = emit_node(Op::kCall);
+  PyTypeObject* type = recorder.heap.type_of(container);
+  const Val object = container.is_virtual() ? home(recorder, container) : container;
+  Node& node = emit_node(recorder, Op::kCall);
   node.a = Val::constant(method_of(type, method));
-  node.first = static_cast<uint32_t>(trace_->operands.size());
+  node.first = static_cast<uint32_t>(recorder.trace().operands.size());
   node.count = static_cast<uint32_t>(args.size() + 1);
-  trace_->operands.push_back(object);
-  trace_->operands.insert(trace_->operands.end(), args.begin(), args.end());
+  recorder.trace().operands.push_back(object);
+  recorder.trace().operands.insert(recorder.trace().operands.end(), args.begin(), args.end());
   return true;
 }
 
-bool Recorder::call_known(PyObject* callable, Vals args) {
+bool call_known(Recorder& recorder, PyObject* callable, Vals args) {
   for (Val& value : args) {
-    value = materialize(value);
-    if (!live_) return false;
+    value = materialize(recorder, value);
+    if (!recorder.live()) return false;
   }
-  Node& node = emit_node(Op::kCall);
+  Node& node = emit_node(recorder, Op::kCall);
   node.a = Val::constant(callable);
-  node.first = static_cast<uint32_t>(trace_->operands.size());
+  node.first = static_cast<uint32_t>(recorder.trace().operands.size());
   node.count = static_cast<uint32_t>(args.size());
-  trace_->operands.insert(trace_->operands.end(), args.begin(), args.end());
+  recorder.trace().operands.insert(recorder.trace().operands.end(), args.begin(), args.end());
   return true;
 }
 
 // What a C callable that runs no Python makes of materialised arguments, by a node.
-Val Recorder::call_for(PyTypeObject* type, PyObject* callable, Vals args) {
+Val call_for(Recorder& recorder, PyTypeObject* type, PyObject* callable, Vals args) {
   for (Val& value : args) {
-    value = materialize(value);
-    if (!live_) return Val();
+    value = materialize(recorder, value);
+    if (!recorder.live()) return Val();
   }
-  Val out = add_reg(Rep::kObject, type, nullptr);
-  Node& node = emit_node(Op::kCall);
+  Val out = add_reg(recorder, Rep::kObject, type, nullptr);
+  Node& node = emit_node(recorder, Op::kCall);
   node.a = Val::constant(callable);
   node.out = out.index();
-  node.first = static_cast<uint32_t>(trace_->operands.size());
+  node.first = static_cast<uint32_t>(recorder.trace().operands.size());
   node.count = static_cast<uint32_t>(args.size());
-  trace_->operands.insert(trace_->operands.end(), args.begin(), args.end());
+  recorder.trace().operands.insert(recorder.trace().operands.end(), args.begin(), args.end());
   return out;
 }
 
 // A container that is real from the start, as the call makes it. Used where a copy built item by item would not be the
 // same (the order of a set is that of its table).
-Val Recorder::new_by_call(VirtualKind kind, PyTypeObject* type, PyObject* callable, Vals args) {
-  const Val out = call_for(type, callable, std::move(args));
+Val new_by_call(Recorder& recorder, VirtualKind kind, PyTypeObject* type, PyObject* callable, Vals args) {
+  const Val out = call_for(recorder, type, callable, std::move(args));
   if (out.is_null()) return Val();
-  const Val made = new_virtual(kind, type);
-  heap_.becomes_real(made, out.index(), ++trace_->clock);
+  const Val made = new_virtual(recorder, kind, type);
+  recorder.heap.becomes_real(made, out.index(), ++recorder.trace().clock);
   return made;
 }
 
 // What the recording knows of a dict that existed before follows dict[key] = value; a node writes it later.
-bool Recorder::put_in_dict(PyObject* dict, PyObject* key, Val value) {
+bool put_in_dict(Recorder& recorder, PyObject* dict, PyObject* key, Val value) {
   PyObject* old = nullptr;
   Val before;
-  if (cpython::dict_lookup(dict, key, &old) < 0 || !reads_.touch_dict(dict)) return false;
-  const bool written = overlay_find(dict, key, &before);
-  pin_item(dict, key);
-  note_write(dict, key, old, value);
-  if (written ? before.is_null() : old == nullptr) reshape(Val::constant(dict));
-  overlay_set(dict, key, value);
-  return live_;
+  if (cpython::dict_lookup(dict, key, &old) < 0 || !recorder.reads.touch_dict(dict)) return false;
+  const bool written = overlay_find(recorder, dict, key, &before);
+  pin_item(recorder, dict, key);
+  note_write(recorder, dict, key, old, value);
+  if (written ? before.is_null() : old == nullptr) recorder.heap.reshape(Val::constant(dict));
+  overlay_set(recorder, dict, key, value);
+  return recorder.live();
 }
 
 // dict[key] = value or (Null) del dict[key], of a dict that existed before: the node and the overlay. False: stopped.
-bool Recorder::write_dict(PyObject* dict, PyObject* key, Val value) {
+bool write_dict(Recorder& recorder, PyObject* dict, PyObject* key, Val value) {
   PyObject* old = nullptr;
-  const Val real = value.is_null() ? value : materialize(value);
-  const Val shadow = live_ ? materialize(keep_key(key)) : Val();
-  if (!live_ || cpython::dict_lookup(dict, key, &old) < 0 || !reads_.touch_dict(dict)) return false;
-  pin_item(dict, key);
-  note_write(dict, key, old, value);
-  if (value.is_null() || old == nullptr) reshape(Val::constant(dict));
-  Node& node = emit_node(value.is_null() ? Op::kDelItem : Op::kStoreItem);
+  const Val real = value.is_null() ? value : materialize(recorder, value);
+  const Val shadow = recorder.live() ? materialize(recorder, keep_key(recorder, key)) : Val();
+  if (!recorder.live() || cpython::dict_lookup(dict, key, &old) < 0 || !recorder.reads.touch_dict(dict)) return false;
+  pin_item(recorder, dict, key);
+  note_write(recorder, dict, key, old, value);
+  if (value.is_null() || old == nullptr) recorder.heap.reshape(Val::constant(dict));
+  Node& node = emit_node(recorder, value.is_null() ? Op::kDelItem : Op::kStoreItem);
   node.a = Val::constant(dict);
   node.b = shadow;
   node.c = real;
-  overlay_set(dict, key, value);
+  overlay_set(recorder, dict, key, value);
   return true;
 }
 
 // After the instruction: the tags of the dicts that it wrote moved on.
-void Recorder::refresh_written() {
-  for (PyObject* dict : reads_.written) reads_.written_dict(dict);
-  reads_.written.clear();
-  guard_found();
+void refresh_written(Recorder& recorder) {
+  for (PyObject* dict : recorder.reads.written) recorder.reads.written_dict(dict);
+  recorder.reads.written.clear();
+  guard_found(recorder);
 }
 
 }  // namespace pijit

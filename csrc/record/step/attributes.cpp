@@ -12,6 +12,15 @@
 #include "cpython/classes.h"
 #include "cpython/keys.h"
 #include "cpython/members.h"
+#include "record/calls.h"
+#include "record/shared.h"
+#include "record/state/contents.h"
+#include "record/state/exceptions.h"
+#include "record/state/instances.h"
+#include "record/state/pending.h"
+#include "record/state/values.h"
+#include "record/state/varying.h"
+#include "record/step/opaque.h"
 
 namespace pijit {
 
@@ -44,48 +53,48 @@ bool has_slots(PyTypeObject* type) {
 // A C getter whose value is decided by guarded facts. Returns Null if it is not known.
 Val c_getter(Recorder& recorder, Val object, PyObject* name) {
   PyObject* self = object.object();
-  PyTypeObject* type = recorder.type_of(object);
+  PyTypeObject* type = recorder.heap.type_of(object);
   if (has_name(name, "__class__")) return Val::constant(reinterpret_cast<PyObject*>(type));
   if (has_name(name, "__dict__")) {
     if (has_slots(type)) return Val();
     if (object.is_virtual()) {
-      Model& content = recorder.model(object);
+      Model& content = recorder.heap.model(object);
       if (content.kind != VirtualKind::kInstance && content.kind != VirtualKind::kFunction) return Val();
-      return recorder.dict_of(object);
+      return dict_of(recorder, object);
     }
     if (self == nullptr) return Val();
     if (PyType_Check(self)) {
-      Val view = recorder.new_virtual(VirtualKind::kView, &PyDictProxy_Type);
-      recorder.set_field(view, field::kView::kSource,
-                         Val::constant(cpython::type_dict(reinterpret_cast<PyTypeObject*>(self))));
+      Val view = new_virtual(recorder, VirtualKind::kView, &PyDictProxy_Type);
+      set_field(recorder, view, field::kView::kSource,
+                Val::constant(cpython::type_dict(reinterpret_cast<PyTypeObject*>(self))));
       return view;
     }
     PyObject* dict = nullptr;
-    if (!recorder.guard_instance(self, &dict) || dict == nullptr) return Val();
+    if (!guard_instance(recorder, self, &dict) || dict == nullptr) return Val();
     return Val::constant(dict);
   }
   if (self == nullptr) {
-    if (recorder.is_virtual(object, VirtualKind::kFunction)) return function_attribute(recorder, object, name);
-    if (recorder.is_virtual(object, VirtualKind::kGenerator)) return generator_attribute(recorder, object, name);
-    if (recorder.is_virtual(object, VirtualKind::kException)) return exception_attribute(recorder, object, name);
-    if (object.is_virtual() && recorder.model(object).kind == VirtualKind::kBoundMethod) {
-      if (has_name(name, "__func__")) return recorder.virtual_field(object, field::kBoundMethod::kFunction);
-      if (has_name(name, "__self__")) return recorder.virtual_field(object, field::kBoundMethod::kSelf);
+    if (recorder.heap.is_virtual(object, VirtualKind::kFunction)) return function_attribute(recorder, object, name);
+    if (recorder.heap.is_virtual(object, VirtualKind::kGenerator)) return generator_attribute(recorder, object, name);
+    if (recorder.heap.is_virtual(object, VirtualKind::kException)) return exception_attribute(recorder, object, name);
+    if (object.is_virtual() && recorder.heap.model(object).kind == VirtualKind::kBoundMethod) {
+      if (has_name(name, "__func__")) return recorder.heap.virtual_field(object, field::kBoundMethod::kFunction);
+      if (has_name(name, "__self__")) return recorder.heap.virtual_field(object, field::kBoundMethod::kSelf);
     }
     return Val();
   }
   if (PyFunction_Check(self)) return function_attribute(recorder, object, name);
   if (PyType_Check(self)) {
     auto* of = reinterpret_cast<PyTypeObject*>(self);
-    recorder.guard_type_version(of);
+    recorder.reads.guard_type_version(of);
     if (has_name(name, "__name__")) {
       if ((of->tp_flags & Py_TPFLAGS_HEAPTYPE) != 0)
-        return recorder.owned(reinterpret_cast<PyHeapTypeObject*>(of)->ht_name);
+        return recorder.reads.owned(reinterpret_cast<PyHeapTypeObject*>(of)->ht_name);
       const char* dot = strrchr(of->tp_name, '.');
-      return recorder.owned(Ref::steal(PyUnicode_InternFromString(dot == nullptr ? of->tp_name : dot + 1)).get());
+      return recorder.reads.owned(Ref::steal(PyUnicode_InternFromString(dot == nullptr ? of->tp_name : dot + 1)).get());
     }
     if (has_name(name, "__qualname__") && (of->tp_flags & Py_TPFLAGS_HEAPTYPE) != 0)
-      return recorder.owned(reinterpret_cast<PyHeapTypeObject*>(of)->ht_qualname);
+      return recorder.reads.owned(reinterpret_cast<PyHeapTypeObject*>(of)->ht_qualname);
     if (has_name(name, "__mro__")) return Val::constant(of->tp_mro);
     if (has_name(name, "__bases__")) return Val::constant(of->tp_bases);
     if (has_name(name, "__base__"))
@@ -93,7 +102,7 @@ Val c_getter(Recorder& recorder, Val object, PyObject* name) {
     if (has_name(name, "__module__")) {
       PyObject* dict = cpython::type_dict(of);
       PyObject* module = dict == nullptr ? nullptr : PyDict_GetItemWithError(dict, name);
-      if (module != nullptr && (of->tp_flags & Py_TPFLAGS_HEAPTYPE) != 0) return recorder.constant(module);
+      if (module != nullptr && (of->tp_flags & Py_TPFLAGS_HEAPTYPE) != 0) return constant(recorder, module);
     }
     return Val();
   }
@@ -108,7 +117,7 @@ void take_attribute(Recorder& recorder, ShadowFrame& frame, PyObject* result) {
       plain = plain && cpython::is_scalar(PyTuple_GET_ITEM(result, i));
   }
   if (!plain) return recorder.stop(Abort::kUnknownAttribute, Py_TYPE(result)->tp_name);
-  frame.pending.result = recorder.own_const(result);
+  frame.pending.result = recorder.reads.owned(result);
 }
 
 // An attribute that C computes from an immutable object: what CPython finds is what it always is.
@@ -119,9 +128,9 @@ bool is_fixed(Val object) {
 }
 
 Val bound_method(Recorder& recorder, Val function, Val self) {
-  Val method = recorder.new_virtual(VirtualKind::kBoundMethod, &PyMethod_Type);
-  recorder.set_field(method, field::kBoundMethod::kFunction, function);
-  recorder.set_field(method, field::kBoundMethod::kSelf, self);
+  Val method = new_virtual(recorder, VirtualKind::kBoundMethod, &PyMethod_Type);
+  set_field(recorder, method, field::kBoundMethod::kFunction, function);
+  set_field(recorder, method, field::kBoundMethod::kSelf, self);
   return method;
 }
 
@@ -132,28 +141,28 @@ Val builtin_method(Recorder& recorder, PyObject* descriptor, Val self) {
   } else if ((reinterpret_cast<PyMethodDescrObject*>(descriptor)->d_method->ml_flags & METH_METHOD) != 0) {
     type = &PyCMethod_Type;
   }
-  Val method = recorder.new_virtual(VirtualKind::kBuiltinMethod, type);
-  recorder.set_field(method, field::kBuiltinMethod::kMethod, Val::constant(descriptor));
-  recorder.set_field(method, field::kBuiltinMethod::kSelf, self);
+  Val method = new_virtual(recorder, VirtualKind::kBuiltinMethod, type);
+  set_field(recorder, method, field::kBuiltinMethod::kMethod, Val::constant(descriptor));
+  set_field(recorder, method, field::kBuiltinMethod::kSelf, self);
   return method;
 }
 
 // A member of a fresh object that keeps what it was made with; Null: not one.
 Val fixed_member(Recorder& recorder, Val object, PyObject* name) {
   constexpr const char *kSlice[] = {"start", "stop", "step"}, *kPartial[] = {"func", "args", "keywords"};
-  const bool slice = recorder.is_virtual(object, VirtualKind::kSlice);
+  const bool slice = recorder.heap.is_virtual(object, VirtualKind::kSlice);
   for (size_t i = 0; i < 3; ++i) {
-    if (!slice && !recorder.is_virtual(object, VirtualKind::kPartial)) break;
-    if (has_name(name, slice ? kSlice[i] : kPartial[i])) return recorder.virtual_field(object, i);
+    if (!slice && !recorder.heap.is_virtual(object, VirtualKind::kPartial)) break;
+    if (has_name(name, slice ? kSlice[i] : kPartial[i])) return recorder.heap.virtual_field(object, i);
   }
-  if (recorder.is_virtual(object, VirtualKind::kFunction)) return function_attribute(recorder, object, name);
-  if (recorder.is_virtual(object, VirtualKind::kInstance) && has_name(name, "__dict__"))
+  if (recorder.heap.is_virtual(object, VirtualKind::kFunction)) return function_attribute(recorder, object, name);
+  if (recorder.heap.is_virtual(object, VirtualKind::kInstance) && has_name(name, "__dict__"))
     return namespace_dict(recorder, object);
   Val written;
-  if (!has_name(name, "__suppress_context__") || !recorder.is_virtual(object, VirtualKind::kException) ||
-      recorder.is_foreign(object) || recorder.attr_find(object, name, &written))
+  if (!has_name(name, "__suppress_context__") || !recorder.heap.is_virtual(object, VirtualKind::kException) ||
+      is_foreign(recorder, object) || attr_find(recorder, object, name, &written))
     return Val();
-  const auto& fields = recorder.model(object).items;
+  const auto& fields = recorder.heap.model(object).items;
   return Val::constant(fields.size() > 2 && !fields[2].is_null() ? Py_True : Py_False);
 }
 
@@ -181,14 +190,14 @@ Invoke found(Lookup& lookup, Val value) {
 // An attribute that C computes, of an object that the adapter knows.
 bool ask_about_constant(Lookup& lookup, PyObject* descriptor, Val object, PyObject* name) {
   return object.is_const() &&
-         lookup.recorder.ask_about(lookup.frame, SiteKind::kGetAttr, {object}, lookup.pops, 1, 0, name, descriptor);
+         ask_about(lookup.recorder, lookup.frame, SiteKind::kGetAttr, {object}, lookup.pops, 1, 0, name, descriptor);
 }
 
 Invoke read_audited(Lookup& lookup, Val function, PyObject* name) {
   // Elsewhere something else is done with the value, which nobody would know of when the hooks have returned.
   if (lookup.frame.drive || lookup.frame.current().flag != 0) return Invoke::kUnknown;
   Arguments args;
-  args.values = {function, lookup.recorder.owned(name)};
+  args.values = {function, lookup.recorder.reads.owned(name)};
   return drive(lookup.recorder, lookup.frame, audited_attribute, args, lookup.pops);
 }
 
@@ -206,7 +215,7 @@ Invoke bind(Lookup& lookup, PyObject* descriptor, Val object, Val type, PyObject
     if (Py_TYPE(callable) != &PyFunction_Type) return Invoke::kUnknown;
     return found(lookup, bound_method(recorder, Val::constant(callable), type));
   }
-  if (kind == &PyStaticMethod_Type) return found(lookup, recorder.constant(classmethod_callable(descriptor)));
+  if (kind == &PyStaticMethod_Type) return found(lookup, constant(recorder, classmethod_callable(descriptor)));
   if (kind == &PyClassMethodDescr_Type) return found(lookup, builtin_method(recorder, descriptor, type));
   if (kind == &PyProperty_Type) {
     if (object.is_null()) return found(lookup, Val::constant(descriptor));
@@ -214,15 +223,15 @@ Invoke bind(Lookup& lookup, PyObject* descriptor, Val object, Val type, PyObject
     if (!getter || Py_TYPE(getter.get()) != &PyFunction_Type) return Invoke::kUnknown;
     Arguments args;
     args.values = {object};
-    return recorder.invoke_function(lookup.frame, Val::constant(getter.get()), args, Then::kPush, lookup.pops);
+    return invoke_function(recorder, lookup.frame, Val::constant(getter.get()), args, Then::kPush, lookup.pops);
   }
   if (kind == &PyMemberDescr_Type) {
     if (object.is_null()) return found(lookup, Val::constant(descriptor));
     if (ask_about_constant(lookup, descriptor, object, name))
       return recorder.live() ? Invoke::kStarted : Invoke::kStopped;
     if (is_fixed(object)) {
-      recorder.own_const(object.object());
-      recorder.observe(lookup.frame, lookup.pops, take_attribute);
+      recorder.reads.owned(object.object());
+      observe(lookup.frame, lookup.pops, take_attribute);
       return Invoke::kStarted;
     }
     const PyMemberDef* member = cpython::member_of(descriptor);
@@ -230,52 +239,53 @@ Invoke bind(Lookup& lookup, PyObject* descriptor, Val object, Val type, PyObject
     if (member->type != T_OBJECT_EX && member->type != T_OBJECT) return Invoke::kUnknown;
     if (object.is_virtual()) {
       Val value;
-      const bool exception = recorder.is_virtual(object, VirtualKind::kException);
-      if (exception && recorder.is_foreign(object)) return Invoke::kUnknown;
-      if (recorder.attr_find(object, name, &value)) return found(lookup, value);
+      const bool exception = recorder.heap.is_virtual(object, VirtualKind::kException);
+      if (exception && is_foreign(recorder, object)) return Invoke::kUnknown;
+      if (attr_find(recorder, object, name, &value)) return found(lookup, value);
       if (exception && has_name(name, "value") &&
           reinterpret_cast<PyDescrObject*>(descriptor)->d_type == reinterpret_cast<PyTypeObject*>(PyExc_StopIteration))
-        return found(lookup, recorder.stop_value(object));
-      *lookup.missing = recorder.model(object).kind == VirtualKind::kInstance && member->type == T_OBJECT_EX;
+        return found(lookup, stop_value(recorder, object));
+      *lookup.missing = recorder.heap.model(object).kind == VirtualKind::kInstance && member->type == T_OBJECT_EX;
       return Invoke::kUnknown;
     }
     if (object.object() == nullptr) return Invoke::kUnknown;
     Val written;
     PyObject* dict = nullptr;
-    if (!recorder.guard_instance(object.object(), &dict)) return Invoke::kStopped;
-    if (recorder.overlay_find(object.object(), name, &written)) {
+    if (!guard_instance(recorder, object.object(), &dict)) return Invoke::kStopped;
+    if (overlay_find(recorder, object.object(), name, &written)) {
       *lookup.missing = written.is_null() && member->type == T_OBJECT_EX;
       return written.is_null() ? Invoke::kUnknown : found(lookup, written);
     }
     PyObject* value = cpython::object_at(object.object(), member->offset);
-    if (recorder.varies(object.object(), name, value)) {
+    if (varies(recorder, object.object(), name, value)) {
       Guard guard{};
       guard.op = GuardOp::kLoadSlot;
       guard.subject = object;
       guard.number = static_cast<uint64_t>(member->offset);
-      return found(lookup, recorder.load_varying(object.object(), name, value, guard));
+      return found(lookup, load_varying(recorder, object.object(), name, value, guard));
     }
-    if (!recorder.guard_slot(object.object(), member->offset, &value)) return Invoke::kStopped;
+    if (!recorder.reads.guard_slot(object.object(), member->offset, &value)) return Invoke::kStopped;
     if (value == nullptr) {
       *lookup.missing = member->type == T_OBJECT_EX;
       return Invoke::kUnknown;
     }
-    return found(lookup, recorder.constant(value));
+    return found(lookup, constant(recorder, value));
   }
   if (kind == &PyGetSetDescr_Type) {
     if (object.is_null()) return found(lookup, Val::constant(descriptor));
     if (ask_about_constant(lookup, descriptor, object, name))
       return recorder.live() ? Invoke::kStarted : Invoke::kStopped;
     if (is_fixed(object) && !has_name(name, "__class__")) {
-      recorder.own_const(object.object());
-      recorder.observe(lookup.frame, lookup.pops, take_attribute);
+      recorder.reads.owned(object.object());
+      observe(lookup.frame, lookup.pops, take_attribute);
       return Invoke::kStarted;
     }
     Val value = c_getter(recorder, object, name);
-    if (!value.is_null() && is_audited_attribute(name) && is_audited() && recorder.type_of(object) == &PyFunction_Type)
+    if (!value.is_null() && is_audited_attribute(name) && is_audited() &&
+        recorder.heap.type_of(object) == &PyFunction_Type)
       return read_audited(lookup, object, name);
     if (value.is_null() && object.object() != nullptr && PyFunction_Check(object.object()) && recorder.live() &&
-        observe_function_dict(recorder, lookup.frame, object, name, lookup.pops))
+        observe_function_dict(lookup.frame, object, name, lookup.pops))
       return Invoke::kStarted;
     return value.is_null() ? Invoke::kUnknown : found(lookup, value);
   }
@@ -283,18 +293,18 @@ Invoke bind(Lookup& lookup, PyObject* descriptor, Val object, Val type, PyObject
     Ref parts = Ref::steal(PyObject_CallMethod(descriptor, "__reduce__", nullptr));
     Vals items;
     if (!parts) PyErr_Clear();
-    if (!parts || object.is_null() || object.is_reg() || !recorder.try_items(object, &items)) return Invoke::kUnknown;
+    if (!parts || object.is_null() || object.is_reg() || !try_items(recorder, object, &items)) return Invoke::kUnknown;
     const Py_ssize_t at = PyLong_AsSsize_t(PyTuple_GET_ITEM(PyTuple_GET_ITEM(parts.get(), 1), 0));
     return at < static_cast<Py_ssize_t>(items.size()) ? found(lookup, items[static_cast<size_t>(at)])
                                                       : Invoke::kUnknown;
   }
-  if (kind->tp_descr_get == nullptr) return found(lookup, recorder.constant(descriptor));
+  if (kind->tp_descr_get == nullptr) return found(lookup, constant(recorder, descriptor));
   if (kind->tp_descr_get == cpython::slot_functions().descr_get) {
-    PyObject* get = recorder.lookup_type(kind, names().get);
+    PyObject* get = recorder.reads.lookup_type(kind, names().get);
     if (get == nullptr || Py_TYPE(get) != &PyFunction_Type) return Invoke::kUnknown;
     Arguments args;
     args.values = {Val::constant(descriptor), object.is_null() ? Val::constant(Py_None) : object, type};
-    return recorder.invoke_function(lookup.frame, Val::constant(get), args, Then::kPush, lookup.pops);
+    return invoke_function(recorder, lookup.frame, Val::constant(get), args, Then::kPush, lookup.pops);
   }
   return Invoke::kUnknown;
 }
@@ -311,75 +321,75 @@ bool is_data(PyObject* descriptor) {
 bool load_inline(Recorder& recorder, PyObject* self, PyObject* name, Val* value) {
   const Py_ssize_t index = cpython::shared_key_index(Py_TYPE(self), name);
   PyObject* item = index < 0 ? nullptr : cpython::inline_value(self, index);
-  if (!recorder.varies(self, name, item)) return false;
+  if (!varies(recorder, self, name, item)) return false;
   const Guard guard = inline_guard(GuardOp::kLoadInline, Val::constant(self), Py_TYPE(self), index);
-  *value = recorder.load_varying(self, name, item, guard);
+  *value = load_varying(recorder, self, name, item, guard);
   return true;
 }
 
 // The instance's own attribute. 1 found, 0 absent, -1 unknown (or stopped).
 int own_attribute(Recorder& recorder, Val object, PyObject* name, Val* value) {
   if (object.is_virtual()) {
-    const Model& content = recorder.model(object);
-    if (content.kind == VirtualKind::kException && recorder.is_foreign(object)) return -1;
+    const Model& content = recorder.heap.model(object);
+    if (content.kind == VirtualKind::kException && is_foreign(recorder, object)) return -1;
     if (content.kind == VirtualKind::kInstance || content.kind == VirtualKind::kFunction ||
         content.kind == VirtualKind::kException)
-      return recorder.attr_find(object, name, value) ? 1 : 0;
+      return attr_find(recorder, object, name, value) ? 1 : 0;
     return 0;
   }
   PyObject* self = object.object();
   if (self == nullptr) return -1;
-  if (recorder.overlay_find(self, name, value)) return value->is_null() ? 0 : 1;
+  if (overlay_find(recorder, self, name, value)) return value->is_null() ? 0 : 1;
   PyObject *dict = nullptr, *item = nullptr;
   switch (cpython::attribute_storage(self)) {
     case cpython::Storage::kNoDict:
-      if (!recorder.guard_instance(self, &dict)) return -1;
+      if (!guard_instance(recorder, self, &dict)) return -1;
       return 0;
     case cpython::Storage::kUnset:
-      return recorder.guard_no_dict(self) ? 0 : -1;
+      return guard_no_dict(recorder, self) ? 0 : -1;
     case cpython::Storage::kInline:
       if (load_inline(recorder, self, name, value)) return 1;
-      if (!recorder.reads().guard_inline(self, name, &item)) return -1;
+      if (!recorder.reads.guard_inline(self, name, &item)) return -1;
       break;
     case cpython::Storage::kDict:
-      if (!recorder.guard_instance(self, &dict)) return -1;
-      if (dict != nullptr) return recorder.find_item(dict, name, value);
-      if (!recorder.reads().guard_before_dict(self, name, &item)) return -1;
+      if (!guard_instance(recorder, self, &dict)) return -1;
+      if (dict != nullptr) return find_item(recorder, dict, name, value);
+      if (!recorder.reads.guard_before_dict(self, name, &item)) return -1;
       break;
     case cpython::Storage::kOther:
       return -1;
   }
   if (item == nullptr) return 0;
-  *value = recorder.constant(item);
+  *value = constant(recorder, item);
   return 1;
 }
 
 int tensor_attribute(Recorder& recorder, Val tensor, PyObject* name, Val* value) {
-  Val source = recorder.tensor_source(tensor);
+  Val source = tensor_source(recorder, tensor);
   if (source.is_null()) {
-    if (!recorder.is_older(tensor)) return 0;
+    if (!is_older(recorder, tensor)) return 0;
     source = tensor;
   }
   if (source.is_const()) return own_attribute(recorder, source, name, value);
   Guard guard{};
   guard.op = GuardOp::kNoAttribute;
   guard.subject = source;
-  guard.expected = recorder.own_const(name).object();
-  if (!cpython::lacks_attribute(recorder.real(tensor), name)) return -1;
+  guard.expected = recorder.reads.owned(name).object();
+  if (!cpython::lacks_attribute(recorder.heap.real(tensor), name)) return -1;
   recorder.trace().guards.push_back(guard);
   return 0;
 }
 
 Invoke generic_attribute(Lookup& lookup, Val object, PyObject* name) {
   Recorder& recorder = lookup.recorder;
-  PyTypeObject* type = recorder.type_of(object);
-  PyObject *descriptor = recorder.lookup_type(type, name, object.object()), *dict = nullptr;
+  PyTypeObject* type = recorder.heap.type_of(object);
+  PyObject *descriptor = recorder.reads.lookup_type(type, name, object.object()), *dict = nullptr;
   if (!recorder.live()) return Invoke::kStopped;
   Val type_value = Val::constant(reinterpret_cast<PyObject*>(type));
-  if (descriptor != nullptr) recorder.guard_type_version(Py_TYPE(descriptor));
+  if (descriptor != nullptr) recorder.reads.guard_type_version(Py_TYPE(descriptor));
   if (!recorder.live()) return Invoke::kStopped;
   if (descriptor != nullptr && is_data(descriptor)) {
-    if (object.is_const() && !recorder.guard_instance(object.object(), &dict)) return Invoke::kStopped;
+    if (object.is_const() && !guard_instance(recorder, object.object(), &dict)) return Invoke::kStopped;
     return bind(lookup, descriptor, object, type_value, name);
   }
   Val value;
@@ -396,21 +406,21 @@ Invoke type_attribute(Lookup& lookup, Val object, PyObject* name) {
   Recorder& recorder = lookup.recorder;
   auto* type = reinterpret_cast<PyTypeObject*>(object.object());
   PyTypeObject* meta = Py_TYPE(type);
-  PyObject* of_meta = recorder.lookup_type(meta, name);
+  PyObject* of_meta = recorder.reads.lookup_type(meta, name);
   Val meta_value = Val::constant(reinterpret_cast<PyObject*>(meta));
-  if (of_meta != nullptr) recorder.guard_type_version(Py_TYPE(of_meta));
+  if (of_meta != nullptr) recorder.reads.guard_type_version(Py_TYPE(of_meta));
   if (of_meta != nullptr && is_data(of_meta)) return bind(lookup, of_meta, object, meta_value, name);
-  PyObject* own = recorder.lookup_type(type, name);
+  PyObject* own = recorder.reads.lookup_type(type, name);
   if (!recorder.live()) return Invoke::kStopped;
-  if (own != nullptr) recorder.guard_type_version(Py_TYPE(own));
+  if (own != nullptr) recorder.reads.guard_type_version(Py_TYPE(own));
   if (!recorder.live()) return Invoke::kStopped;
   if (own != nullptr) return bind(lookup, own, Val(), object, name);
   if (of_meta != nullptr) return bind(lookup, of_meta, object, meta_value, name);
-  PyObject* fallback = recorder.lookup_type(meta, names().getattr);
+  PyObject* fallback = recorder.reads.lookup_type(meta, names().getattr);
   if (fallback != nullptr && Py_TYPE(fallback) == &PyFunction_Type) {
     Arguments args;
-    args.values = {object, recorder.owned(name)};
-    return recorder.invoke_function(lookup.frame, Val::constant(fallback), args, Then::kPush, lookup.pops);
+    args.values = {object, recorder.reads.owned(name)};
+    return invoke_function(recorder, lookup.frame, Val::constant(fallback), args, Then::kPush, lookup.pops);
   }
   *lookup.missing = true;
   return Invoke::kUnknown;
@@ -418,8 +428,8 @@ Invoke type_attribute(Lookup& lookup, Val object, PyObject* name) {
 
 Invoke super_attribute(Lookup& lookup, Val object, PyObject* name) {
   Recorder& recorder = lookup.recorder;
-  Val start = recorder.virtual_field(object, 0), self = recorder.virtual_field(object, 1);
-  PyTypeObject* type = recorder.type_of(self);
+  Val start = recorder.heap.virtual_field(object, 0), self = recorder.heap.virtual_field(object, 1);
+  PyTypeObject* type = recorder.heap.type_of(self);
   bool through_class = self.is_const() && PyType_Check(self.object());
   if (through_class &&
       PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(self.object()), reinterpret_cast<PyTypeObject*>(start.object())))
@@ -427,7 +437,7 @@ Invoke super_attribute(Lookup& lookup, Val object, PyObject* name) {
   else
     through_class = false;
   if (type == nullptr) return Invoke::kUnknown;
-  recorder.guard_type_version(type);
+  recorder.reads.guard_type_version(type);
   if (!recorder.live()) return Invoke::kStopped;
   if (has_name(name, "__class__")) return found(lookup, Val::constant(reinterpret_cast<PyObject*>(&PySuper_Type)));
   PyObject* mro = type->tp_mro;
@@ -448,12 +458,12 @@ Invoke module_attribute(Lookup& lookup, Val object, PyObject* name) {
   Invoke outcome = generic_attribute(lookup, object, name);
   if (outcome != Invoke::kUnknown || !*lookup.missing) return outcome;
   PyObject *dict = PyModule_GetDict(object.object()), *fallback = nullptr;
-  if (!lookup.recorder.read_dict(dict, names().getattr, &fallback)) return Invoke::kUnknown;
+  if (!lookup.recorder.reads.read_dict(dict, names().getattr, &fallback)) return Invoke::kUnknown;
   if (fallback == nullptr || Py_TYPE(fallback) != &PyFunction_Type) return Invoke::kUnknown;
   *lookup.missing = false;
   Arguments args;
-  args.values = {lookup.recorder.owned(name)};
-  return lookup.recorder.invoke_function(lookup.frame, Val::constant(fallback), args, Then::kPush, lookup.pops);
+  args.values = {lookup.recorder.reads.owned(name)};
+  return invoke_function(lookup.recorder, lookup.frame, Val::constant(fallback), args, Then::kPush, lookup.pops);
 }
 
 // Whether a module that lacks an attribute, and has a `__getattr__` of its class, runs no frame that matters before it.
@@ -461,30 +471,30 @@ bool asks_quietly(Recorder& recorder, PyObject* module) {
   static PyObject* const name = PyUnicode_InternFromString("__spec__");
   PyObject* spec = nullptr;
   if (!cpython::kModulesAskTheirSpec) return true;
-  if (!recorder.read_dict(PyModule_GetDict(module), name, &spec)) return false;
+  if (!recorder.reads.read_dict(PyModule_GetDict(module), name, &spec)) return false;
   if (spec == nullptr || spec == Py_None) return true;
   if (Py_TYPE(spec) != cpython::module_spec_type()) return false;
-  recorder.guard_type_version(Py_TYPE(spec));
+  recorder.reads.guard_type_version(Py_TYPE(spec));
   return recorder.live();
 }
 
 // A class with __getattribute__ or __getattr__ in Python.
 Invoke hooked_attribute(Lookup& lookup, Val object, PyObject* name) {
   Recorder& recorder = lookup.recorder;
-  PyTypeObject* type = recorder.type_of(object);
-  PyObject *getattribute = recorder.lookup_type(type, names().getattribute, object.object()), *dict = nullptr;
-  PyObject* getattr = recorder.lookup_type(type, names().getattr);
+  PyTypeObject* type = recorder.heap.type_of(object);
+  PyObject *getattribute = recorder.reads.lookup_type(type, names().getattribute, object.object()), *dict = nullptr;
+  PyObject* getattr = recorder.reads.lookup_type(type, names().getattr);
   if (!recorder.live() || getattribute == nullptr) return Invoke::kUnknown;
   Arguments args;
-  args.values = {object, recorder.owned(name)};
+  args.values = {object, recorder.reads.owned(name)};
   if (Py_TYPE(getattribute) == &PyFunction_Type) {
-    if (object.is_const() && !recorder.guard_instance(object.object(), &dict)) return Invoke::kStopped;
+    if (object.is_const() && !guard_instance(recorder, object.object(), &dict)) return Invoke::kStopped;
     if (getattr == nullptr)
-      return recorder.invoke_function(lookup.frame, Val::constant(getattribute), args, Then::kPush, lookup.pops);
+      return invoke_function(recorder, lookup.frame, Val::constant(getattribute), args, Then::kPush, lookup.pops);
     Invoke outcome =
-        recorder.invoke_function(lookup.frame, Val::constant(getattribute), args, Then::kGetAttribute, lookup.pops);
+        invoke_function(recorder, lookup.frame, Val::constant(getattribute), args, Then::kGetAttribute, lookup.pops);
     lookup.frame.pending.x = object;
-    lookup.frame.pending.y = recorder.owned(name);
+    lookup.frame.pending.y = recorder.reads.owned(name);
     return outcome;
   }
   if (Py_TYPE(getattribute) != &PyWrapperDescr_Type) return Invoke::kUnknown;
@@ -498,58 +508,67 @@ Invoke hooked_attribute(Lookup& lookup, Val object, PyObject* name) {
   *lookup.missing = false;
   if (Py_TYPE(getattr) != &PyFunction_Type) return Invoke::kUnknown;
   if (module && !asks_quietly(recorder, object.object())) return Invoke::kUnknown;
-  outcome = recorder.invoke_function(lookup.frame, Val::constant(getattr), args, Then::kPush, lookup.pops);
+  outcome = invoke_function(recorder, lookup.frame, Val::constant(getattr), args, Then::kPush, lookup.pops);
   if (module && outcome == Invoke::kStarted) lookup.frame.pending.ignores_frames = true;
   return outcome;
 }
 
-}  // namespace
-
-// As PyObject_GetAttr, which tells an AttributeError what it looked for; the load of a method for a call does not.
-Invoke Recorder::get_attribute(ShadowFrame& frame, Val object, PyObject* name, int pops, Val* result, bool* missing) {
-  const Invoke outcome = find_attribute(frame, object, name, pops, result, missing);
-  const PyTypeObject* type = type_of(object);
-  const Pending& pending = frame.pending;
-  if (outcome != Invoke::kStarted || !pending.active || !pending.expects_frame || type == nullptr) return outcome;
-  const Instruction now = frame.current();
-  const bool method = now.is(Operation::kLoadAttribute) && now.flag != 0;
-  if (method && type->tp_getattro == PyObject_GenericGetAttr) return outcome;
-  const Val sought[] = {object, owned(name)};
-  frame.pending.sought = new_tuple(&PyTuple_Type, sought, 2);
-  return outcome;
+// A bound method hands attributes on to its function.
+Invoke method_attribute(Recorder& recorder, ShadowFrame& frame, Val object, PyObject* name, int pops, Val* result,
+                        bool* missing) {
+  Val function, self;
+  if (object.is_virtual()) {
+    function = recorder.heap.virtual_field(object, field::kBoundMethod::kFunction);
+    self = recorder.heap.virtual_field(object, field::kBoundMethod::kSelf);
+  } else {
+    if (!recorder.reads.guard_parts(object.object())) return Invoke::kUnknown;
+    function = Val::constant(PyMethod_GET_FUNCTION(object.object()));
+    self = constant(recorder, PyMethod_GET_SELF(object.object()));
+  }
+  if (has_name(name, "__func__")) return *result = function, Invoke::kStarted;
+  if (has_name(name, "__self__")) return *result = self, Invoke::kStarted;
+  PyObject* own = recorder.reads.lookup_type(&PyMethod_Type, name);
+  if (own != nullptr && Py_TYPE(own)->tp_descr_get != nullptr && !has_name(name, "__doc__")) {
+    if (has_name(name, "__class__"))
+      return *result = Val::constant(reinterpret_cast<PyObject*>(&PyMethod_Type)), Invoke::kStarted;
+    return Invoke::kUnknown;
+  }
+  return get_attribute(recorder, frame, function, name, pops, result, missing);
 }
 
-Invoke Recorder::find_attribute(ShadowFrame& frame, Val object, PyObject* name, int pops, Val* result, bool* missing) {
+Invoke find_attribute(Recorder& recorder, ShadowFrame& frame, Val object, PyObject* name, int pops, Val* result,
+                      bool* missing) {
   *missing = false;
-  PyTypeObject* type = type_of(object);
+  PyTypeObject* type = recorder.heap.type_of(object);
   if (type == nullptr) return Invoke::kUnknown;
-  Lookup lookup{*this, frame, pops, result, missing};
-  if (touches_tensor(object)) {
-    PyObject* descriptor = lookup_type(type, name);
-    if (ask_about(frame, SiteKind::kGetAttr, {object}, pops, 1, 0, name, descriptor)) {
+  Lookup lookup{recorder, frame, pops, result, missing};
+  if (touches_tensor(recorder, object)) {
+    PyObject* descriptor = recorder.reads.lookup_type(type, name);
+    if (ask_about(recorder, frame, SiteKind::kGetAttr, {object}, pops, 1, 0, name, descriptor)) {
       *result = Val();
-      return live_ ? Invoke::kStarted : Invoke::kStopped;
+      return recorder.live() ? Invoke::kStarted : Invoke::kStopped;
     }
     if (descriptor != nullptr && Py_TYPE(descriptor)->tp_descr_set != nullptr &&
         Py_TYPE(descriptor) != &PyProperty_Type)
       return Invoke::kUnknown;
     Val own;
-    int has = tensor_attribute(*this, object, name, &own);
-    if (has != 0 || !live_) return has > 0 ? found(lookup, own) : Invoke::kUnknown;
+    int has = tensor_attribute(recorder, object, name, &own);
+    if (has != 0 || !recorder.live()) return has > 0 ? found(lookup, own) : Invoke::kUnknown;
     if (descriptor != nullptr)
       return bind(lookup, descriptor, object, Val::constant(reinterpret_cast<PyObject*>(type)), name);
     *missing = true;
     return Invoke::kUnknown;
   }
-  if (has_name(name, "append") && is_own_list(*this, object))
+  if (has_name(name, "append") && is_own_list(recorder, object))
     return bind(lookup, method_of_list("append"), object, Val::constant(reinterpret_cast<PyObject*>(type)), name);
   if (object.is_reg()) return Invoke::kUnknown;
   getattrofunc getter = type->tp_getattro;
   const cpython::SlotFunctions& slots = cpython::slot_functions();
   if (type == &PySuper_Type)
-    return is_virtual(object, VirtualKind::kSuper) ? super_attribute(lookup, object, name) : Invoke::kUnknown;
+    return recorder.heap.is_virtual(object, VirtualKind::kSuper) ? super_attribute(lookup, object, name)
+                                                                 : Invoke::kUnknown;
   if (getter == PyObject_GenericGetAttr || type == &PyMethod_Type) {
-    if (type == &PyMethod_Type) return method_attribute(frame, object, name, pops, result, missing);
+    if (type == &PyMethod_Type) return method_attribute(recorder, frame, object, name, pops, result, missing);
     return generic_attribute(lookup, object, name);
   }
   if (getter == PyModule_Type.tp_getattro && object.is_const()) return module_attribute(lookup, object, name);
@@ -561,34 +580,28 @@ Invoke Recorder::find_attribute(ShadowFrame& frame, Val object, PyObject* name, 
   return Invoke::kUnknown;
 }
 
-// A bound method hands attributes on to its function.
-Invoke Recorder::method_attribute(ShadowFrame& frame, Val object, PyObject* name, int pops, Val* result,
-                                  bool* missing) {
-  Val function, self;
-  if (object.is_virtual()) {
-    function = virtual_field(object, field::kBoundMethod::kFunction);
-    self = virtual_field(object, field::kBoundMethod::kSelf);
-  } else {
-    if (!reads_.guard_parts(object.object())) return Invoke::kUnknown;
-    function = Val::constant(PyMethod_GET_FUNCTION(object.object()));
-    self = constant(PyMethod_GET_SELF(object.object()));
-  }
-  if (has_name(name, "__func__")) return *result = function, Invoke::kStarted;
-  if (has_name(name, "__self__")) return *result = self, Invoke::kStarted;
-  PyObject* own = lookup_type(&PyMethod_Type, name);
-  if (own != nullptr && Py_TYPE(own)->tp_descr_get != nullptr && !has_name(name, "__doc__")) {
-    if (has_name(name, "__class__"))
-      return *result = Val::constant(reinterpret_cast<PyObject*>(&PyMethod_Type)), Invoke::kStarted;
-    return Invoke::kUnknown;
-  }
-  return get_attribute(frame, function, name, pops, result, missing);
+}  // namespace
+
+// As PyObject_GetAttr, which tells an AttributeError what it looked for; the load of a method for a call does not.
+Invoke get_attribute(Recorder& recorder, ShadowFrame& frame, Val object, PyObject* name, int pops, Val* result,
+                     bool* missing) {
+  const Invoke outcome = find_attribute(recorder, frame, object, name, pops, result, missing);
+  const PyTypeObject* type = recorder.heap.type_of(object);
+  const Pending& pending = frame.pending;
+  if (outcome != Invoke::kStarted || !pending.active || !pending.expects_frame || type == nullptr) return outcome;
+  const Instruction now = frame.current();
+  const bool method = now.is(Operation::kLoadAttribute) && now.flag != 0;
+  if (method && type->tp_getattro == PyObject_GenericGetAttr) return outcome;
+  const Val sought[] = {object, recorder.reads.owned(name)};
+  frame.pending.sought = recorder.new_tuple(&PyTuple_Type, sought, 2);
+  return outcome;
 }
 
-Invoke Recorder::get_generic_attribute(ShadowFrame& frame, Val object, PyObject* name, int pops, Val* result,
-                                       bool* missing) {
+Invoke get_generic_attribute(Recorder& recorder, ShadowFrame& frame, Val object, PyObject* name, int pops, Val* result,
+                             bool* missing) {
   *missing = false;
-  Lookup lookup{*this, frame, pops, result, missing};
-  if (type_of(object) == nullptr || object.is_reg()) return Invoke::kUnknown;
+  Lookup lookup{recorder, frame, pops, result, missing};
+  if (recorder.heap.type_of(object) == nullptr || object.is_reg()) return Invoke::kUnknown;
   return generic_attribute(lookup, object, name);
 }
 

@@ -9,10 +9,16 @@
 #include "cpython/keys.h"
 #include "cpython/lru_cache.h"
 #include "cpython/members.h"
+#include "record/calls.h"
 #include "record/limits.h"
 #include "record/marks.h"
 #include "record/mirror/abstract.h"
 #include "record/mirror/builtins.h"
+#include "record/state/contents.h"
+#include "record/state/instances.h"
+#include "record/state/pending.h"
+#include "record/state/snapshot.h"
+#include "record/state/values.h"
 
 namespace pijit {
 namespace {
@@ -25,7 +31,7 @@ struct FunctionParts {
 
 bool function_parts(Recorder& recorder, Val function, FunctionParts* parts) {
   if (function.is_virtual()) {
-    Model& content = recorder.model(function);
+    Model& content = recorder.heap.model(function);
     if (content.kind != VirtualKind::kFunction) return false;
     parts->code = reinterpret_cast<PyCodeObject*>(content.items[0].object());
     parts->defaults = content.items[3];
@@ -35,7 +41,7 @@ bool function_parts(Recorder& recorder, Val function, FunctionParts* parts) {
   PyObject* object = function.object();
   if (object == nullptr || Py_TYPE(object) != &PyFunction_Type) return false;
   auto* real = reinterpret_cast<PyFunctionObject*>(object);
-  if (!recorder.reads().guard_function(real)) return false;
+  if (!recorder.reads.guard_function(real)) return false;
   parts->code = reinterpret_cast<PyCodeObject*>(real->func_code);
   if (real->func_defaults != nullptr) parts->defaults = Val::constant(real->func_defaults);
   if (real->func_kwdefaults != nullptr) parts->kwdefaults = Val::constant(real->func_kwdefaults);
@@ -44,13 +50,13 @@ bool function_parts(Recorder& recorder, Val function, FunctionParts* parts) {
 
 Py_ssize_t tuple_size(Recorder& recorder, Val tuple) {
   if (tuple.is_null()) return 0;
-  return tuple.is_virtual() ? static_cast<Py_ssize_t>(recorder.model(tuple).items.size())
+  return tuple.is_virtual() ? static_cast<Py_ssize_t>(recorder.heap.model(tuple).items.size())
                             : PyTuple_GET_SIZE(tuple.object());
 }
 
 Val tuple_item(Recorder& recorder, Val tuple, Py_ssize_t i) {
-  return tuple.is_virtual() ? recorder.model(tuple).items[static_cast<size_t>(i)]
-                            : recorder.constant(PyTuple_GET_ITEM(tuple.object(), i));
+  return tuple.is_virtual() ? recorder.heap.model(tuple).items[static_cast<size_t>(i)]
+                            : constant(recorder, PyTuple_GET_ITEM(tuple.object(), i));
 }
 
 bool same_name(PyObject* a, PyObject* b) {
@@ -70,7 +76,7 @@ bool bind_arguments(Recorder& recorder, const FunctionParts& parts, const Argume
   if (star)
     slots[static_cast<size_t>(named)] = recorder.new_tuple(&PyTuple_Type, args.values.data() + taken, given - taken);
   Val extra;
-  if (double_star) slots[static_cast<size_t>(named + star)] = extra = recorder.new_dict();
+  if (double_star) slots[static_cast<size_t>(named + star)] = extra = new_dict(recorder);
   for (size_t k = 0; k < args.names.size(); ++k) {
     PyObject* name = args.names[k];
     Val value = args.values[given + k];
@@ -80,7 +86,7 @@ bool bind_arguments(Recorder& recorder, const FunctionParts& parts, const Argume
       if (!slots[static_cast<size_t>(at)].is_null()) return false;
       slots[static_cast<size_t>(at)] = value;
     } else if (double_star) {
-      recorder.dict_set(extra, name, value);
+      dict_set(recorder, extra, name, value);
     } else {
       return false;
     }
@@ -98,11 +104,11 @@ bool bind_arguments(Recorder& recorder, const FunctionParts& parts, const Argume
     if (parts.kwdefaults.is_null()) return false;
     Val value;
     if (parts.kwdefaults.is_virtual()) {
-      if (!recorder.dict_find(parts.kwdefaults, name, &value)) return false;
+      if (!dict_find(recorder, parts.kwdefaults, name, &value)) return false;
     } else {
       PyObject* object = nullptr;
-      if (!recorder.read_dict(parts.kwdefaults.object(), name, &object) || object == nullptr) return false;
-      value = recorder.constant(object);
+      if (!recorder.reads.read_dict(parts.kwdefaults.object(), name, &object) || object == nullptr) return false;
+      value = constant(recorder, object);
     }
     slots[static_cast<size_t>(i)] = value;
   }
@@ -117,13 +123,13 @@ bool is_settled(Recorder& recorder, Val value, int depth) {
   if (!value.is_virtual() || depth > kDeepest) return false;
   Vals items;
   Objects keys;
-  switch (recorder.model(value).kind) {
+  switch (recorder.heap.model(value).kind) {
     case VirtualKind::kTuple:
     case VirtualKind::kList:
-      if (!recorder.try_items(value, &items)) return false;
+      if (!try_items(recorder, value, &items)) return false;
       break;
     case VirtualKind::kDict:
-      if (!recorder.dict_content(value, &keys, &items)) return false;
+      if (!dict_content(recorder, value, &keys, &items)) return false;
       break;
     default:
       return false;
@@ -135,8 +141,7 @@ bool is_settled(Recorder& recorder, Val value, int depth) {
 bool call_constant(Recorder& recorder, ShadowFrame& frame, const Arguments& args, int pops) {
   for (Val value : args.values)
     if (!is_settled(recorder, value, 0)) return false;
-  recorder.observe(frame, pops,
-                   [](Recorder& r, ShadowFrame& f, PyObject* result) { f.pending.result = r.own_const(result); });
+  observe(frame, pops, [](Recorder& r, ShadowFrame& f, PyObject* result) { f.pending.result = r.reads.owned(result); });
   frame.pending.ignores_frames = true;
   return true;
 }
@@ -153,11 +158,11 @@ Task<Val> instantiate(Drive& drive, Arguments args) {
   auto* wanted = reinterpret_cast<PyTypeObject*>(args.values[1].object());
   args.values.erase(args.values.begin());
   const Val made = co_await call_function(drive, function, args);
-  PyTypeObject* type = recorder.type_of(made);
+  PyTypeObject* type = recorder.heap.type_of(made);
   if (type == nullptr) co_await drive.unknown();
   if (!PyType_IsSubtype(type, wanted)) co_return made;
   args.values.erase(args.values.begin());
-  const Invoke outcome = recorder.after_new(drive.frame(), made, args, 0);
+  const Invoke outcome = after_new(recorder, drive.frame(), made, args, 0);
   if (drive.leave(outcome)) co_await Drive::Never();
   const Inner inner = co_await drive.wait(outcome);
   if (inner.raised) co_await drive.pass_on();
@@ -166,22 +171,24 @@ Task<Val> instantiate(Drive& drive, Arguments args) {
 
 }  // namespace
 
-Invoke Recorder::invoke_function(ShadowFrame& frame, Val function, Arguments& args, Then then, int pops) {
-  PyObject* first = args.values.empty() ? nullptr : real(args.values[0]);
-  const Mark mark = mark_of_call(function.is_virtual() ? model(function).real : function.object(), first);
+Invoke invoke_function(Recorder& recorder, ShadowFrame& frame, Val function, Arguments& args, Then then, int pops) {
+  PyObject* first = args.values.empty() ? nullptr : recorder.heap.real(args.values[0]);
+  const Mark mark = mark_of_call(function.is_virtual() ? recorder.heap.model(function).real : function.object(), first);
   if (mark == Mark::kSkip || mark == Mark::kOpaque) return Invoke::kUnknown;
-  if (mark == Mark::kConstant && then == Then::kPush && call_constant(*this, frame, args, pops))
+  if (mark == Mark::kConstant && then == Then::kPush && call_constant(recorder, frame, args, pops))
     return Invoke::kStarted;
   FunctionParts parts;
-  if (!function_parts(*this, function, &parts)) return live_ ? Invoke::kUnknown : Invoke::kStopped;
+  if (!function_parts(recorder, function, &parts)) return recorder.live() ? Invoke::kUnknown : Invoke::kStopped;
   if ((parts.code->co_flags & CO_ASYNC_GENERATOR) != 0) return Invoke::kUnknown;
-  if ((parts.code->co_flags & CO_COROUTINE) != 0 && cpython::tracks_coroutine_origins(thread_)) return Invoke::kUnknown;
-  if (frames_.size() >= record_limits().depth) return Invoke::kUnknown;
-  if (!bind_arguments(*this, parts, args, frames_.bound)) return live_ ? Invoke::kUnknown : Invoke::kStopped;
-  PyObject* object = function.is_virtual() ? model(function).real : function.object();
+  if ((parts.code->co_flags & CO_COROUTINE) != 0 && cpython::tracks_coroutine_origins(recorder.thread()))
+    return Invoke::kUnknown;
+  if (recorder.frames.size() >= record_limits().depth) return Invoke::kUnknown;
+  if (!bind_arguments(recorder, parts, args, recorder.frames.bound))
+    return recorder.live() ? Invoke::kUnknown : Invoke::kStopped;
+  PyObject* object = function.is_virtual() ? recorder.heap.model(function).real : function.object();
   if (object == nullptr) return Invoke::kUnknown;
   if ((mark == Mark::kEnter || mark == Mark::kLeave) && !args.values.empty()) {
-    Node& node = emit_node(Op::kRegion);
+    Node& node = emit_node(recorder, Op::kRegion);
     node.a = args.values[0];
     node.imm = mark == Mark::kEnter;
   }
@@ -194,58 +201,63 @@ Invoke Recorder::invoke_function(ShadowFrame& frame, Val function, Arguments& ar
 }
 
 // Its variables are in a dict.
-Invoke Recorder::invoke_body(ShadowFrame& frame, Val function, Val names) {
+Invoke invoke_body(Recorder& recorder, ShadowFrame& frame, Val function, Val names) {
   Arguments none;
-  const Invoke outcome = invoke_function(frame, function, none, Then::kPush, 0);
+  const Invoke outcome = invoke_function(recorder, frame, function, none, Then::kPush, 0);
   if (outcome == Invoke::kStarted) frame.pending.names = names;
   return outcome;
 }
 
+namespace {
+
 // type.__call__: tp_new, then tp_init.
-Invoke Recorder::invoke_type(ShadowFrame& frame, Val callable, Arguments& args, int pops) {
+Invoke invoke_type(Recorder& recorder, ShadowFrame& frame, Val callable, Arguments& args, int pops) {
   auto* type = reinterpret_cast<PyTypeObject*>(callable.object());
   PyTypeObject* meta = Py_TYPE(type);
   if (meta != &PyType_Type) {
-    PyObject* meta_call = lookup_type(meta, names().call);
+    PyObject* meta_call = recorder.reads.lookup_type(meta, names().call);
     if (meta_call != nullptr && Py_TYPE(meta_call) == &PyFunction_Type) {
       args.values.insert(args.values.begin(), callable);
-      return invoke_function(frame, Val::constant(meta_call), args, Then::kPush, pops);
+      return invoke_function(recorder, frame, Val::constant(meta_call), args, Then::kPush, pops);
     }
     if (meta->tp_call != PyType_Type.tp_call) return Invoke::kUnknown;
   }
   bool exception = PyType_IsSubtype(type, reinterpret_cast<PyTypeObject*>(PyExc_BaseException));
   if ((type->tp_flags & Py_TPFLAGS_HEAPTYPE) == 0 || is_known_builtin(callable.object()))
-    return exception ? invoke_builtin_exception(frame, type, args, pops)
-                     : invoke_builtin(*this, frame, callable, args, pops);
-  guard_type_version(type);
-  if (!live_) return Invoke::kStopped;
+    return exception ? invoke_builtin_exception(recorder, frame, type, args, pops)
+                     : invoke_builtin(recorder, frame, callable, args, pops);
+  recorder.reads.guard_type_version(type);
+  if (!recorder.live()) return Invoke::kStopped;
   PyObject* python_new = cpython::lookup_type(type, names().new_);
   if (python_new != nullptr && Py_TYPE(python_new) == &PyStaticMethod_Type) {
     Ref function = Ref::steal(PyObject_GetAttrString(python_new, "__func__"));
     if (!function || Py_TYPE(function.get()) != &PyFunction_Type) return Invoke::kUnknown;
     args.values.insert(args.values.begin(), {Val::constant(function.get()), callable});
-    return drive(*this, frame, instantiate, args, pops);
+    return drive(recorder, frame, instantiate, args, pops);
   }
-  if (exception) return invoke_builtin_exception(frame, type, args, pops);
+  if (exception) return invoke_builtin_exception(recorder, frame, type, args, pops);
   bool dict_like = PyType_IsSubtype(type, &PyDict_Type);
   if (!is_plain_new(type) && !dict_like) return Invoke::kUnknown;
   if (dict_like && type->tp_new != PyDict_Type.tp_new && type->tp_new != PyODict_Type.tp_new) return Invoke::kUnknown;
   if (type->tp_finalize != nullptr || type->tp_del != nullptr) return Invoke::kUnknown;
-  return after_new(frame, new_virtual(VirtualKind::kInstance, type), args, pops);
+  return after_new(recorder, frame, new_virtual(recorder, VirtualKind::kInstance, type), args, pops);
 }
 
-Invoke Recorder::after_new(ShadowFrame& frame, Val instance, Arguments& args, int pops) {
-  PyTypeObject* type = type_of(instance);
-  PyObject* init = lookup_type(type, names().init);
-  if (!live_) return Invoke::kStopped;
+}  // namespace
+
+Invoke after_new(Recorder& recorder, ShadowFrame& frame, Val instance, Arguments& args, int pops) {
+  PyTypeObject* type = recorder.heap.type_of(instance);
+  PyObject* init = recorder.reads.lookup_type(type, names().init);
+  if (!recorder.live()) return Invoke::kStopped;
   if (init == nullptr) return Invoke::kUnknown;
   if (Py_TYPE(init) == &PyFunction_Type) {
     args.values.insert(args.values.begin(), instance);
-    Invoke outcome = invoke_function(frame, Val::constant(init), args, Then::kInit, pops);
+    Invoke outcome = invoke_function(recorder, frame, Val::constant(init), args, Then::kInit, pops);
     if (outcome == Invoke::kStarted) frame.pending.x = instance;
     return outcome;
   }
-  if (Py_TYPE(init) != &PyWrapperDescr_Type || is_virtual(instance, VirtualKind::kException)) return Invoke::kUnknown;
+  if (Py_TYPE(init) != &PyWrapperDescr_Type || recorder.heap.is_virtual(instance, VirtualKind::kException))
+    return Invoke::kUnknown;
   void* wrapped = reinterpret_cast<PyWrapperDescrObject*>(init)->d_wrapped;
   bool plain = wrapped == reinterpret_cast<void*>(PyBaseObject_Type.tp_init);
   bool empty_dict = args.values.empty() && PyType_IsSubtype(type, &PyDict_Type);
@@ -260,7 +272,7 @@ namespace {
 bool add_partial(Recorder& recorder, Val given, Val keywords, Arguments& args) {
   Vals fixed, values;
   Objects keys;
-  if (!recorder.try_items(given, &fixed) || !recorder.dict_content(keywords, &keys, &values)) return false;
+  if (!try_items(recorder, given, &fixed) || !dict_content(recorder, keywords, &keys, &values)) return false;
   const size_t positional = args.positional();
   for (size_t i = 0; i < args.names.size(); ++i) {
     const Val value = args.values[positional + i];
@@ -285,35 +297,48 @@ bool partial_parts(Recorder& recorder, PyObject* partial, PyObject* parts[3]) {
   static const char* const kNames[] = {"func", "args", "keywords"};
   for (int i = 0; i < 3; ++i) {
     Ref name = Ref::steal(PyUnicode_InternFromString(kNames[i]));
-    const PyMemberDef* member = cpython::member_of(recorder.lookup_type(Py_TYPE(partial), name.get()));
-    if (member == nullptr || !recorder.guard_slot(partial, member->offset, &parts[i]) || !parts[i]) return false;
+    const PyMemberDef* member = cpython::member_of(recorder.reads.lookup_type(Py_TYPE(partial), name.get()));
+    if (member == nullptr || !recorder.reads.guard_slot(partial, member->offset, &parts[i]) || !parts[i]) return false;
   }
   return true;
 }
 
+// An instance of a class with __call__ in Python.
+Invoke invoke_instance(Recorder& recorder, ShadowFrame& frame, Val callable, Arguments& args, int pops) {
+  PyTypeObject* type = recorder.heap.type_of(callable);
+  if (type->tp_call != cpython::slot_functions().call) return Invoke::kUnknown;
+  PyObject* dict = nullptr;
+  if (callable.is_const() && !guard_instance(recorder, callable.object(), &dict)) return Invoke::kStopped;
+  PyObject* call = recorder.reads.lookup_type(type, names().call);
+  if (!recorder.live()) return Invoke::kStopped;
+  if (call == nullptr || Py_TYPE(call) != &PyFunction_Type) return Invoke::kUnknown;
+  args.values.insert(args.values.begin(), callable);
+  return invoke_function(recorder, frame, Val::constant(call), args, Then::kPush, pops);
+}
+
 }  // namespace
 
-Invoke Recorder::invoke(ShadowFrame& frame, Val callable, Arguments& args, int pops) {
+Invoke invoke(Recorder& recorder, ShadowFrame& frame, Val callable, Arguments& args, int pops) {
   if (callable.is_virtual()) {
-    Model& content = model(callable);
+    Model& content = recorder.heap.model(callable);
     switch (content.kind) {
       case VirtualKind::kFunction:
-        return invoke_function(frame, callable, args, Then::kPush, pops);
+        return invoke_function(recorder, frame, callable, args, Then::kPush, pops);
       case VirtualKind::kBoundMethod:
         args.values.insert(args.values.begin(), content.items[1]);
-        return invoke(frame, content.items[0], args, pops);
+        return invoke(recorder, frame, content.items[0], args, pops);
       case VirtualKind::kBuiltinMethod:
         args.values.insert(args.values.begin(), content.items[1]);
-        return invoke_builtin(*this, frame, content.items[0], args, pops);
+        return invoke_builtin(recorder, frame, content.items[0], args, pops);
       case VirtualKind::kPartial: {
         const Val function = content.items[0];
-        if (!add_partial(*this, content.items[1], content.items[2], args)) return Invoke::kUnknown;
-        return invoke(frame, function, args, pops);
+        if (!add_partial(recorder, content.items[1], content.items[2], args)) return Invoke::kUnknown;
+        return invoke(recorder, frame, function, args, pops);
       }
       case VirtualKind::kInstance:
-        return invoke_instance(frame, callable, args, pops);
+        return invoke_instance(recorder, frame, callable, args, pops);
       case VirtualKind::kLazy:
-        return invoke_getter(*this, frame, callable, args, pops);
+        return invoke_getter(recorder, frame, callable, args, pops);
       default:
         return Invoke::kUnknown;
     }
@@ -321,41 +346,29 @@ Invoke Recorder::invoke(ShadowFrame& frame, Val callable, Arguments& args, int p
   PyObject* object = callable.object();
   if (object == nullptr) return Invoke::kUnknown;
   PyTypeObject* type = Py_TYPE(object);
-  if (type == &PyFunction_Type) return invoke_function(frame, callable, args, Then::kPush, pops);
+  if (type == &PyFunction_Type) return invoke_function(recorder, frame, callable, args, Then::kPush, pops);
   if (type == &PyMethod_Type) {
-    if (!reads_.guard_parts(object)) return Invoke::kUnknown;
-    args.values.insert(args.values.begin(), constant(PyMethod_GET_SELF(object)));
-    return invoke(frame, Val::constant(PyMethod_GET_FUNCTION(object)), args, pops);
+    if (!recorder.reads.guard_parts(object)) return Invoke::kUnknown;
+    args.values.insert(args.values.begin(), constant(recorder, PyMethod_GET_SELF(object)));
+    return invoke(recorder, frame, Val::constant(PyMethod_GET_FUNCTION(object)), args, pops);
   }
-  if (PyType_Check(object)) return invoke_type(frame, callable, args, pops);
+  if (PyType_Check(object)) return invoke_type(recorder, frame, callable, args, pops);
   if (type == &PyCFunction_Type || type == &PyMethodDescr_Type || type == &PyWrapperDescr_Type ||
       type == &PyClassMethodDescr_Type)
-    return invoke_builtin(*this, frame, callable, args, pops);
-  if (type->tp_call == cpython::slot_functions().call) return invoke_instance(frame, callable, args, pops);
+    return invoke_builtin(recorder, frame, callable, args, pops);
+  if (type->tp_call == cpython::slot_functions().call) return invoke_instance(recorder, frame, callable, args, pops);
   if (type == partial_type()) {
     PyObject* parts[3];
-    if (!partial_parts(*this, object, parts) || !add_partial(*this, constant(parts[1]), constant(parts[2]), args))
-      return live_ ? Invoke::kUnknown : Invoke::kStopped;
-    return invoke(frame, constant(parts[0]), args, pops);
+    if (!partial_parts(recorder, object, parts) ||
+        !add_partial(recorder, constant(recorder, parts[1]), constant(recorder, parts[2]), args))
+      return recorder.live() ? Invoke::kUnknown : Invoke::kStopped;
+    return invoke(recorder, frame, constant(recorder, parts[0]), args, pops);
   }
-  if (type == cpython::lru_cache_type()) return invoke_cached(*this, frame, callable, args, pops);
-  return invoke_builtin(*this, frame, callable, args, pops);
+  if (type == cpython::lru_cache_type()) return invoke_cached(recorder, frame, callable, args, pops);
+  return invoke_builtin(recorder, frame, callable, args, pops);
 }
 
-// An instance of a class with __call__ in Python.
-Invoke Recorder::invoke_instance(ShadowFrame& frame, Val callable, Arguments& args, int pops) {
-  PyTypeObject* type = type_of(callable);
-  if (type->tp_call != cpython::slot_functions().call) return Invoke::kUnknown;
-  PyObject* dict = nullptr;
-  if (callable.is_const() && !guard_instance(callable.object(), &dict)) return Invoke::kStopped;
-  PyObject* call = lookup_type(type, names().call);
-  if (!live_) return Invoke::kStopped;
-  if (call == nullptr || Py_TYPE(call) != &PyFunction_Type) return Invoke::kUnknown;
-  args.values.insert(args.values.begin(), callable);
-  return invoke_function(frame, Val::constant(call), args, Then::kPush, pops);
-}
-
-Pending& Recorder::expect_generator(ShadowFrame& frame, Val generator, Then then, int pops, Val sent) {
+Pending& expect_generator(ShadowFrame& frame, Val generator, Then then, int pops, Val sent) {
   Pending& pending = await(frame, pops, 1);
   pending.expects_frame = true;
   pending.generator = generator.index();

@@ -1,6 +1,11 @@
 // Generators that are closed while recording, and frames that nobody called.
+#include "record/step/closing.h"
+
 #include "cpython/keys.h"
 #include "record/recorder.h"
+#include "record/state/generators.h"
+#include "record/state/snapshot.h"
+#include "record/step/opaque.h"
 
 namespace pijit {
 namespace {
@@ -10,7 +15,8 @@ bool cannot_match(Recorder& recorder, const ShadowFrame& frame, int name) {
   PyObject* key = PyTuple_GET_ITEM(frame.code->co_names, name);
   PyObject *globals = nullptr, *found = nullptr;
   if (frame.function.is_const()) globals = PyFunction_GET_GLOBALS(frame.function.object());
-  if (frame.function.is_virtual()) globals = recorder.virtual_field(frame.function, function_field::kGlobals).object();
+  if (frame.function.is_virtual())
+    globals = recorder.heap.virtual_field(frame.function, function_field::kGlobals).object();
   if (globals == nullptr) return false;
   if (cpython::dict_lookup(globals, key, &found) == 0) cpython::dict_lookup(PyEval_GetBuiltins(), key, &found);
   if (found == nullptr || Py_TYPE(found) != &PyType_Type || !PyExceptionClass_Check(found)) return false;
@@ -52,90 +58,100 @@ bool closes_silently(Recorder& recorder, const ShadowFrame& frame) {
   return take(code, &at).is(Operation::kReraise) && !cpython::find_own_handler(code, last, &handler);
 }
 
-}  // namespace
-
 // Nothing that the user sees is closed with the generator: what it delegates to is a generator looked at itself,
 // or has no close().
-bool Recorder::closes_alone(Val generator) {
+bool closes_alone(Recorder& recorder, Val generator) {
   static PyObject* const close = PyUnicode_InternFromString("close");
-  if (!closes_silently(*this, *model(generator).suspended)) return false;
-  const Val delegate = delegate_of(generator);
+  if (!closes_silently(recorder, *recorder.heap.model(generator).suspended)) return false;
+  const Val delegate = delegate_of(recorder, generator);
   if (delegate.is_null()) return true;
-  if (is_virtual(delegate, VirtualKind::kGenerator)) return may_resume(delegate) || has_ended(delegate);
-  PyTypeObject* type = type_of(delegate);
+  if (recorder.heap.is_virtual(delegate, VirtualKind::kGenerator))
+    return may_resume(recorder, delegate) || has_ended(recorder, delegate);
+  PyTypeObject* type = recorder.heap.type_of(delegate);
   return type != nullptr && (type->tp_flags & Py_TPFLAGS_HEAPTYPE) == 0 && cpython::lookup_type(type, close) == nullptr;
 }
 
 // The end of a loop that was left lets a generator die whose code runs then: an opaque call on the real one.
-bool Recorder::finalize_popped(cpython::Frame* frame) {
-  ShadowFrame& top = top_frame();
-  const Val dying = std::exchange(frames_.popped, Val());
+bool finalize_popped(Recorder& recorder, cpython::Frame* frame) {
+  ShadowFrame& top = recorder.frames.top();
+  const Val dying = std::exchange(recorder.frames.popped, Val());
   if (top.pending.active || !top.does(Operation::kPop)) return false;
   bool found = false, silent = true;
-  for (Val at = dying; is_virtual(at, VirtualKind::kGenerator) && may_resume(at); at = delegate_of(at)) {
-    found = found || is_suspended(at.index(), frame);
-    silent = silent && closes_alone(at);
+  for (Val at = dying; recorder.heap.is_virtual(at, VirtualKind::kGenerator) && may_resume(recorder, at);
+       at = delegate_of(recorder, at)) {
+    found = found || is_suspended(recorder, at.index(), frame);
+    silent = silent && closes_alone(recorder, at);
   }
   if (dying.is_reg()) {
-    PyObject* object = heap_.reg_objects[dying.index()];
+    PyObject* object = recorder.heap.reg_objects[dying.index()];
     found = object != nullptr && PyGen_CheckExact(object) && cpython::generator_frame(object) == frame;
     silent = false;
   }
   if (!found || silent) return false;
-  if (dying.is_virtual()) model(dying).real = nullptr;
+  if (dying.is_virtual()) recorder.heap.model(dying).real = nullptr;
   top.sp += 1;  // as it was before
   top.snapshot = kNone;
   Val unused;
   const bool built =
-      opaque_node(top, Op::kOpaque, Val::constant(finalize_function()), {dying}, nullptr, false, &unused);
+      opaque_node(recorder, top, Op::kOpaque, Val::constant(finalize_function()), {dying}, nullptr, false, &unused);
   top.sp -= 1;
   if (!built) return true;
-  await_opaque(top, 0, 0, unused).finish = [](Recorder& recorder, ShadowFrame& of, PyObject* object) {
-    recorder.take_opaque(of, object);
+  await_opaque(recorder, top, 0, 0, unused).finish = [](Recorder& recorder, ShadowFrame& of, PyObject* object) {
+    take_opaque(recorder, of, object);
   };
   return true;
 }
 
 // A generator that nobody else has seen was begun and is not at its end: closing it may run code of the user's.
-bool Recorder::leaves_generator() {
-  for (size_t i = 0; i < heap_.models.size(); ++i) {
-    const auto& content = heap_.models[i];
+bool leaves_generator(Recorder& recorder) {
+  for (size_t i = 0; i < recorder.heap.models.size(); ++i) {
+    const auto& content = recorder.heap.models[i];
     if (content->kind != VirtualKind::kGenerator || content->suspended == nullptr) continue;
     const Val generator = Val::virtual_object(static_cast<uint32_t>(i));
-    if (!may_resume(generator) || !has_begun(generator)) continue;
-    if (!closes_alone(generator)) return true;
+    if (!may_resume(recorder, generator) || !has_begun(recorder, generator)) continue;
+    if (!closes_alone(recorder, generator)) return true;
   }
   return false;
 }
 
+}  // namespace
+
 // A generator that is closed or thrown into. One of ours may just end; for any other, who knows.
-void Recorder::drop_generator(cpython::Frame* frame) {
+void drop_generator(Recorder& recorder, cpython::Frame* frame) {
   SavedError thrown;
-  if (finalize_popped(frame)) return;
-  if (!is_ours(frame)) return note_foreign(frame);
-  const uint32_t index = frames_.generators.find(frame)->second;
-  const bool silent = closes_alone(Val::virtual_object(index));
-  end_generator(index);
+  if (finalize_popped(recorder, frame)) return;
+  if (!is_ours(recorder, frame)) return note_foreign(recorder, frame);
+  const uint32_t index = recorder.frames.generators.find(frame)->second;
+  const bool silent = closes_alone(recorder, Val::virtual_object(index));
+  end_generator(recorder, index);
   if (silent) return;
   // What it does on the way out is not in the trace, and no snapshot can rebuild it: the trace ends before it began.
-  stop(Abort::kGenerator, "closed before its end");
-  stop_final = stop_changed = true;
+  recorder.stop(Abort::kGenerator, "closed before its end");
+  recorder.stop_final = recorder.stop_changed = true;
 }
 
 // Code that nobody called: what a finalizer or a signal handler may have changed is checked anew. In the middle of an
 // instruction that was taken to run no Python, the instruction is left alone.
-void Recorder::note_foreign(cpython::Frame* frame) {
-  const Pending& pending = top_frame().pending;
+void note_foreign(Recorder& recorder, cpython::Frame* frame) {
+  const Pending& pending = recorder.frames.top().pending;
   if (!pending.active || (pending.entered && pending.has_result)) {
-    foreign_.epoch_due = true;
+    recorder.foreign.epoch_due = true;
     // Somebody was told that what a write took out of a container died: it is not held beyond that.
-    if (frames_.popped.is_const() && top_frame().does(Operation::kPop))
-      std::erase_if(trace_->dropped, [&](const Dropped& item) { return item.object == frames_.popped.object(); });
+    if (recorder.frames.popped.is_const() && recorder.frames.top().does(Operation::kPop))
+      std::erase_if(recorder.trace().dropped,
+                    [&](const Dropped& item) { return item.object == recorder.frames.popped.object(); });
     return;
   }
   const char* name = PyUnicode_AsUTF8(cpython::code(frame)->co_qualname);
   if (name == nullptr) PyErr_Clear();
-  stop(Abort::kForeignCode, name == nullptr ? "?" : name);
+  recorder.stop(Abort::kForeignCode, name == nullptr ? "?" : name);
+}
+
+void note_return(Recorder& recorder) {
+  if (recorder.frames.size() != 1) return;
+  recorder.frames.leaves_generator = leaves_generator(recorder);
+  if (recorder.raise.any_traced || recorder.frames.leaves_generator)
+    recorder.frames.return_snapshot = snapshot(recorder);
 }
 
 }  // namespace pijit

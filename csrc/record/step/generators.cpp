@@ -4,43 +4,46 @@
 // whoever asks for it: a loop, SEND, C code, or one of its methods.
 // 2. A snapshot inside lets CPython execute that instruction again from its start (Continuation::kAgain); so what it
 // does before it enters the generator must be without effect the second time.
+#include "record/state/generators.h"
 #include "cpython/keys.h"
+#include "record/calls.h"
 #include "record/mirror/builtins.h"
+#include "record/state/scalars.h"
 
 namespace pijit {
 
 Val new_stop(Recorder& recorder, Val returned) {
   const Vals args(returned.object() == Py_None ? 0 : 1, returned);
-  const Val stop = recorder.make_exception(reinterpret_cast<PyTypeObject*>(PyExc_StopIteration), args);
-  recorder.init_exception(stop, args);
+  const Val stop = make_exception(recorder, reinterpret_cast<PyTypeObject*>(PyExc_StopIteration), args);
+  init_exception(recorder, stop, args);
   return stop;
 }
 
 // As C raises it.
 static Val new_error(Recorder& recorder, PyObject* type, const char* text) {
-  const Val message = recorder.own_const(Ref::steal(PyUnicode_FromString(text)).get());
-  return recorder.make_exception(reinterpret_cast<PyTypeObject*>(type), {message});
+  const Val message = recorder.reads.owned(Ref::steal(PyUnicode_FromString(text)).get());
+  return make_exception(recorder, reinterpret_cast<PyTypeObject*>(type), {message});
 }
 
 static Val already_executing(Recorder& recorder, Val generator) {
-  const bool coroutine = recorder.type_of(generator) == &PyCoro_Type;
+  const bool coroutine = recorder.heap.type_of(generator) == &PyCoro_Type;
   return new_error(recorder, PyExc_ValueError,
                    coroutine ? "coroutine already executing" : "generator already executing");
 }
 
 Task<Inner> resume_generator(Drive& drive, Val generator, Val sent) {
   Recorder& recorder = drive.recorder();
-  if (recorder.is_running(generator)) co_await drive.raise(already_executing(recorder, generator));
-  if (!recorder.may_resume(generator)) {
-    if (!recorder.has_ended(generator)) co_await drive.unknown();
-    if (recorder.type_of(generator) == &PyCoro_Type)
+  if (is_running(recorder, generator)) co_await drive.raise(already_executing(recorder, generator));
+  if (!may_resume(recorder, generator)) {
+    if (!has_ended(recorder, generator)) co_await drive.unknown();
+    if (recorder.heap.type_of(generator) == &PyCoro_Type)
       co_await drive.raise(new_error(recorder, PyExc_RuntimeError, "cannot reuse already awaited coroutine"));
     Inner over;
     over.ended = true;
     over.returned = Val::constant(Py_None);
     co_return over;
   }
-  recorder.expect_generator(drive.frame(), generator, Then::kPush, 0, sent);
+  expect_generator(drive.frame(), generator, Then::kPush, 0, sent);
   const Inner inner = co_await drive.wait(Invoke::kStarted);
   if (inner.raised) co_await drive.pass_on();
   co_return inner;
@@ -49,12 +52,12 @@ Task<Inner> resume_generator(Drive& drive, Val generator, Val sent) {
 namespace {
 
 bool is_virtual_generator(Recorder& recorder, const Arguments& args) {
-  return recorder.is_virtual(args.values[0], VirtualKind::kGenerator);
+  return recorder.heap.is_virtual(args.values[0], VirtualKind::kGenerator);
 }
 
 // An exception (Null: GeneratorExit, or one that C makes) is thrown into it. `again`: see Pending.
 Task<Inner> throw_into(Drive& drive, Val generator, Val exception, bool again) {
-  Pending& pending = drive.recorder().expect_generator(drive.frame(), generator, Then::kPush, 0, exception);
+  Pending& pending = expect_generator(drive.frame(), generator, Then::kPush, 0, exception);
   pending.throws = true;
   pending.again = again;
   const Inner inner = co_await drive.wait(Invoke::kStarted);
@@ -65,8 +68,8 @@ Task<Val> generator_send(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
   if (!is_virtual_generator(recorder, args)) co_await drive.unknown();
   const Val generator = args.values[0], sent = args.values[1];
-  if (!recorder.has_begun(generator)) {
-    if (sent.is_reg() && !recorder.is_scalar_reg(sent)) co_await drive.unknown();
+  if (!has_begun(recorder, generator)) {
+    if (sent.is_reg() && !is_scalar_reg(recorder, sent)) co_await drive.unknown();
     if (sent.object() != Py_None) co_await drive.raise();
   }
   const Inner inner = co_await resume_generator(drive, generator, sent);
@@ -87,12 +90,13 @@ Task<Val> generator_throw(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
   if (!is_virtual_generator(recorder, args)) co_await drive.unknown();
   const Val generator = args.values[0], thrown = args.values[1];
-  if (!recorder.may_resume(generator) || !recorder.has_begun(generator) || !recorder.delegate_of(generator).is_null())
+  if (!may_resume(recorder, generator) || !has_begun(recorder, generator) ||
+      !delegate_of(recorder, generator).is_null())
     co_await drive.unknown();
   PyObject* type = thrown.object();
   const bool plain_class = type != nullptr && PyExceptionClass_Check(type) &&
                            (reinterpret_cast<PyTypeObject*>(type)->tp_flags & Py_TPFLAGS_HEAPTYPE) == 0;
-  const bool known = recorder.is_virtual(thrown, VirtualKind::kException) && !recorder.is_built(thrown);
+  const bool known = recorder.heap.is_virtual(thrown, VirtualKind::kException) && !recorder.heap.is_built(thrown);
   if (!plain_class && !known) co_await drive.unknown();
   const Inner inner = co_await throw_into(drive, generator, known ? thrown : Val(), false);
   if (inner.raised) co_await drive.pass_on();
@@ -105,17 +109,17 @@ Task<Val> generator_throw(Drive& drive, Arguments args) {
 Task<Val> close(Drive& drive, Val generator, bool outermost, bool again) {
   Recorder& recorder = drive.recorder();
   const Val none = Val::constant(Py_None);
-  if (!recorder.is_virtual(generator, VirtualKind::kGenerator)) {
+  if (!recorder.heap.is_virtual(generator, VirtualKind::kGenerator)) {
     if (!is_iterator(recorder, generator)) co_await drive.unknown();
     co_return none;
   }
-  if (recorder.has_ended(generator)) co_return none;
-  if (recorder.is_running(generator) && outermost) co_await drive.raise(already_executing(recorder, generator));
-  if (!recorder.may_resume(generator)) co_await drive.unknown();
-  const Val delegate = recorder.delegate_of(generator);
+  if (has_ended(recorder, generator)) co_return none;
+  if (is_running(recorder, generator) && outermost) co_await drive.raise(already_executing(recorder, generator));
+  if (!may_resume(recorder, generator)) co_await drive.unknown();
+  const Val delegate = delegate_of(recorder, generator);
   if (!delegate.is_null()) co_await close(drive, delegate, false, again);
-  if (recorder.closes_unrun(generator)) {
-    recorder.end_generator(generator.index());
+  if (closes_unrun(recorder, generator)) {
+    end_generator(recorder, generator.index());
     co_return none;
   }
   const Inner inner = co_await throw_into(drive, generator, Val(), again);
@@ -130,8 +134,9 @@ Task<Val> close(Drive& drive, Val generator, bool outermost, bool again) {
   } else {
     if (!outermost) co_await drive.unknown();
     co_await drive.raise(new_error(recorder, PyExc_RuntimeError,
-                                   recorder.type_of(generator) == &PyCoro_Type ? "coroutine ignored GeneratorExit"
-                                                                               : "generator ignored GeneratorExit"));
+                                   recorder.heap.type_of(generator) == &PyCoro_Type
+                                       ? "coroutine ignored GeneratorExit"
+                                       : "generator ignored GeneratorExit"));
   }
   co_return none;
 }
@@ -150,17 +155,17 @@ Val generator_attribute(Recorder& recorder, Val generator, PyObject* name) {
   const auto is = [&](const char* text) { return has_name(name, text); };
   const auto boolean = [](bool yes) { return Val::constant(yes ? Py_True : Py_False); };
   const Val none = Val::constant(Py_None);
-  const bool suspended = recorder.may_resume(generator), ended = recorder.has_ended(generator);
-  if (!suspended && !ended && !recorder.is_running(generator)) return Val();
-  if (recorder.type_of(generator) == &PyCoro_Type) {
+  const bool suspended = may_resume(recorder, generator), ended = has_ended(recorder, generator);
+  if (!suspended && !ended && !is_running(recorder, generator)) return Val();
+  if (recorder.heap.type_of(generator) == &PyCoro_Type) {
     if (is("cr_running")) return boolean(!suspended && !ended);
     return is("cr_frame") && ended ? none : Val();
   }
   if (is("gi_running")) return boolean(!suspended && !ended);
-  if (is("gi_suspended")) return boolean(suspended && recorder.has_begun(generator));
+  if (is("gi_suspended")) return boolean(suspended && has_begun(recorder, generator));
   if (is("gi_frame") && ended) return none;
   if (!is("gi_yieldfrom") || (!suspended && !ended)) return Val();
-  const Val delegate = recorder.delegate_of(generator);
+  const Val delegate = delegate_of(recorder, generator);
   return delegate.is_null() ? none : delegate;
 }
 

@@ -10,6 +10,9 @@
 #include "ir/scalars.h"
 #include "record/known_loops.h"
 #include "record/recorder.h"
+#include "record/state/snapshot.h"
+#include "record/state/values.h"
+#include "record/step/loops.h"
 
 namespace pijit {
 namespace {
@@ -101,11 +104,11 @@ bool Heads::any_at(PyCodeObject* code, int instruction) {
   return std::any_of(heads.begin(), heads.end(), [&](const Head& head) { return head.at == instruction; });
 }
 
-Val Recorder::as_register(Val number) {
+Val as_register(Recorder& recorder, Val number) {
   Reg now{};
   if (!number.is_const() || !number_of(number.object(), &now)) return number;
-  const Val out = add_reg(now.rep, type_of_number(now.rep), owned(number.object()).object());
-  Node& node = emit_node(Op::kScalar);
+  const Val out = add_reg(recorder, now.rep, type_of_number(now.rep), recorder.reads.owned(number.object()).object());
+  Node& node = emit_node(recorder, Op::kScalar);
   node.aux = static_cast<uint32_t>(ScalarOp::kSame);
   node.out = out.index();
   node.rep = now.rep;
@@ -113,58 +116,65 @@ Val Recorder::as_register(Val number) {
   return out;
 }
 
+namespace {
+
 // Looks at the nodes that came since it was last called: which numbers data decides, and how often something was
 // decided on one.
-void Recorder::count_decisions() {
-  loop_heads()->seen = std::min(loop_heads()->seen, static_cast<uint32_t>(trace_->nodes.size()));
-  loop_heads()->of_data.resize(trace_->regs.size(), false);
-  const auto flagged = [&](Val value) { return value.is_reg() && loop_heads()->of_data[value.index()]; };
-  for (; loop_heads()->seen < trace_->nodes.size(); ++loop_heads()->seen) {
-    const Node& node = trace_->nodes[loop_heads()->seen];
+void count_decisions(Recorder& recorder) {
+  recorder.loop_heads()->seen =
+      std::min(recorder.loop_heads()->seen, static_cast<uint32_t>(recorder.trace().nodes.size()));
+  recorder.loop_heads()->of_data.resize(recorder.trace().regs.size(), false);
+  const auto flagged = [&](Val value) { return value.is_reg() && recorder.loop_heads()->of_data[value.index()]; };
+  for (; recorder.loop_heads()->seen < recorder.trace().nodes.size(); ++recorder.loop_heads()->seen) {
+    const Node& node = recorder.trace().nodes[recorder.loop_heads()->seen];
     const bool guards =
         node.op == Op::kGuardBool || node.op == Op::kGuardInt || node.op == Op::kGuardFloat || node.op == Op::kGuardIs;
-    if (guards) loop_heads()->decisions += flagged(node.a);
+    if (guards) recorder.loop_heads()->decisions += flagged(node.a);
     bool of_data = flagged(node.a) || flagged(node.b);
     for (uint32_t i = 0; i < node.count && node.op == Op::kPure; ++i)
-      of_data = of_data || flagged(trace_->operands[node.first + i]);
+      of_data = of_data || flagged(recorder.trace().operands[node.first + i]);
     if (node.op == Op::kScalar && node.aux == static_cast<uint32_t>(ScalarOp::kSame)) of_data = true;
-    if (node.out != kNone) loop_heads()->of_data[node.out] = of_data;
+    if (node.out != kNone) recorder.loop_heads()->of_data[node.out] = of_data;
     for (uint32_t i = 0; i < node.outs_count; ++i) {
-      const uint32_t out = trace_->outs[node.outs_first + i];
-      if (is_number(trace_->regs[out].rep)) loop_heads()->of_data[out] = is_of_data(node);
+      const uint32_t out = recorder.trace().outs[node.outs_first + i];
+      if (is_number(recorder.trace().regs[out].rep)) recorder.loop_heads()->of_data[out] = is_of_data(node);
     }
   }
 }
 
+}  // namespace
+
 // Turns begin at the instruction under way; `before` is the one before it.
-void Recorder::begin_turns(ShadowFrame& frame, int before) {
+void begin_turns(Recorder& recorder, ShadowFrame& frame, int before) {
   frame.taken_at = -1;
-  count_decisions();
-  const std::vector<Heads::Head> heads = loop_heads()->of(frame.code);
+  count_decisions(recorder);
+  const std::vector<Heads::Head> heads = recorder.loop_heads()->of(frame.code);
   for (const Heads::Head& head : heads) {
     if (head.at != frame.instruction) continue;
     if (head.last < 0) {
-      if (loop_heads()->decisions == frame.decisions) continue;
-      trace_->heads.push_back({frame_state(frames_.size() - 1, true), -1, head.at, false, false});
-      emit_node(Op::kLoopHead).imm = trace_->heads.size() - 1;
+      if (recorder.loop_heads()->decisions == frame.decisions) continue;
+      recorder.trace().heads.push_back(
+          {frame_state(recorder, recorder.frames.size() - 1, true), -1, head.at, false, false});
+      emit_node(recorder, Op::kLoopHead).imm = recorder.trace().heads.size() - 1;
       continue;
     }
     const bool back = head.again || (before >= head.first && before <= head.last && before > frame.instruction);
-    Heads::Turn& turn = loop_heads()->turns[{frame.followed, head.last}];
-    const bool decided = loop_heads()->decisions != turn.decisions;
+    Heads::Turn& turn = recorder.loop_heads()->turns[{frame.followed, head.last}];
+    const bool decided = recorder.loop_heads()->decisions != turn.decisions;
     const bool promotes = (back && (decided || turn.in_registers)) || is_known_loop(frame.code, head.last);
     if (promotes) note_loop(frame.code, head.last);
-    turn = {loop_heads()->decisions, promotes};
+    turn = {recorder.loop_heads()->decisions, promotes};
     if (promotes) {
       for (int slot : cpython::assigned_locals(frame.code, head.first, head.last))
-        frame.local(slot) = as_register(frame.local(slot));
-      if (frame.does(Operation::kForIter) && frame.instruction == head.at && items_left(frame.top()) >= 0)
+        frame.local(slot) = as_register(recorder, frame.local(slot));
+      if (frame.does(Operation::kForIter) && frame.instruction == head.at && items_left(recorder, frame.top()) >= 0)
         frame.taken_at = frame.instruction;
     }
-    trace_->heads.push_back({frame_state(frames_.size() - 1, true), head.last, head.at, back, promotes});
-    emit_node(Op::kLoopHead).imm = trace_->heads.size() - 1;
+    recorder.trace().heads.push_back(
+        {frame_state(recorder, recorder.frames.size() - 1, true), head.last, head.at, back, promotes});
+    emit_node(recorder, Op::kLoopHead).imm = recorder.trace().heads.size() - 1;
   }
-  frame.mark = here();
+  frame.mark = recorder.here();
 }
 
 }  // namespace pijit

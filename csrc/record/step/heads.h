@@ -15,6 +15,7 @@
 #include <unordered_map>
 #include <utility>
 #include <vector>
+#include "record/recorder.h"
 
 #include "cpython/bytecode.h"
 
@@ -43,5 +44,8 @@ class Heads {
  private:
   std::unordered_map<PyCodeObject*, std::vector<Head>> heads_;  // each is kept by the trace
 };
+
+Val as_register(Recorder&, Val number);  // a register that holds the constant; any other value stays as it is
+void begin_turns(Recorder&, ShadowFrame& frame, int before);
 
 }  // namespace pijit

@@ -20,12 +20,16 @@
 //
 //   in a generator that C code asks for its items, which would have to go on in C
 //   in a handler, where the traceback of the exception holds the frame, whose variables a replay takes out of it
+#include "record/step/loops.h"
+
 #include <algorithm>
 #include <utility>
 
 #include "cpython/hand_back.h"
 #include "record/limits.h"
 #include "record/recorder.h"
+#include "record/recover.h"
+#include "record/state/snapshot.h"
 
 namespace pijit {
 namespace {
@@ -133,66 +137,69 @@ uint64_t& loops_option() noexcept {
 }
 
 // Items that are still to come; -1: not known.
-Py_ssize_t Recorder::items_left(Val iterator) {
-  if (!is_virtual(iterator, VirtualKind::kIterator)) return -1;
-  const Val source = virtual_field(iterator, 0);
+Py_ssize_t items_left(Recorder& recorder, Val iterator) {
+  if (!recorder.heap.is_virtual(iterator, VirtualKind::kIterator)) return -1;
+  const Val source = recorder.heap.virtual_field(iterator, 0);
   Py_ssize_t size = 0;
   if (source.is_const() && PyRange_Check(source.object())) size = PyObject_Size(source.object());
-  if (is_virtual(source, VirtualKind::kList) || is_virtual(source, VirtualKind::kTuple))
-    size = static_cast<Py_ssize_t>(model(source).items.size());
-  return std::max<Py_ssize_t>(size - static_cast<Py_ssize_t>(model(iterator).position), 0);
+  if (recorder.heap.is_virtual(source, VirtualKind::kList) || recorder.heap.is_virtual(source, VirtualKind::kTuple))
+    size = static_cast<Py_ssize_t>(recorder.heap.model(source).items.size());
+  return std::max<Py_ssize_t>(size - static_cast<Py_ssize_t>(recorder.heap.model(iterator).position), 0);
 }
 
 // The frame has jumped back to the instruction where it stands. True: its loop is to have traces of its own.
-bool Recorder::leaves_loop(ShadowFrame& frame) {
-  if (way_of_loops() == Loops::kUnrolled || frame.drive || !frame.handled.empty()) return false;
-  const auto nodes = static_cast<uint32_t>(trace_->nodes.size());
-  const uint64_t bytecodes = record_limits().operations - bytecodes_left();
-  if (frames_.in_the_middle && frames_.size() == 1 && frame.instruction == frames_.entered_at) {
-    const bool compiled = varying_ != nullptr && varying_->compiled;
+bool leaves_loop(Recorder& recorder, ShadowFrame& frame) {
+  if (recorder.way_of_loops() == Loops::kUnrolled || frame.drive || !frame.handled.empty()) return false;
+  const auto nodes = static_cast<uint32_t>(recorder.trace().nodes.size());
+  const uint64_t bytecodes = record_limits().operations - recorder.bytecodes_left();
+  if (recorder.frames.in_the_middle && recorder.frames.size() == 1 && frame.instruction == recorder.frames.entered_at) {
+    const bool compiled = recorder.varying() != nullptr && recorder.varying()->compiled;
     return !is_less({nodes, bytecodes}, compiled ? kLeastCompiled : kLeastOfOwn);
   }
-  if (frames_.in_the_middle && frames_.size() == 1 && has_entry != nullptr && has_entry(frame.frame, frame.instruction))
+  if (recorder.frames.in_the_middle && recorder.frames.size() == 1 && recorder.has_entry != nullptr &&
+      recorder.has_entry(frame.frame, frame.instruction))
     return true;
-  const Arrival::Place now{nodes, static_cast<uint32_t>(trace_->guards.size()),
-                           static_cast<uint32_t>(trace_->epochs.size()), bytecodes};
+  const Arrival::Place now{nodes, static_cast<uint32_t>(recorder.trace().guards.size()),
+                           static_cast<uint32_t>(recorder.trace().epochs.size()), bytecodes};
   const auto found = std::find_if(frame.arrivals.begin(), frame.arrivals.end(),
                                   [&](const Arrival& each) { return each.instruction == frame.instruction; });
   if (found == frame.arrivals.end()) return frame.arrivals.push_back({frame.instruction, now, now, now}), false;
   const Arrival arrival = *found;
   found->before = std::exchange(found->last, now);
   if (arrival.before.bytecodes == arrival.last.bytecodes) return false;
-  const bool chosen = way_of_loops() == Loops::kBody;
+  const bool chosen = recorder.way_of_loops() == Loops::kBody;
   const auto since = [&](const Arrival::Place& place) {
     return Size{nodes - place.nodes, bytecodes - place.bytecodes};
   };
   if (!chosen) {
-    const Py_ssize_t left = frame.does(Operation::kForIter) ? items_left(frame.top()) : -1;
+    const Py_ssize_t left = frame.does(Operation::kForIter) ? items_left(recorder, frame.top()) : -1;
     const auto turns = static_cast<uint64_t>(left);
     const Size turn = since(arrival.last);
     if (left < 0 ? is_less(since(arrival.first), kLeast)
                  : is_less({turns * turn.nodes, turns * turn.bytecodes}, kLeastToCome))
       return false;
   }
-  const auto may_end_in = [&] { return level_to_leave() + 1 == frames_.size() && snapshot_usable(snapshot()); };
-  return Turns(*trace_, arrival).alike() && (frame.generator == kNone || may_end_in());
+  const auto may_end_in = [&] {
+    return level_to_leave(recorder) + 1 == recorder.frames.size() && snapshot_usable(recorder, snapshot(recorder));
+  };
+  return Turns(recorder.trace(), arrival).alike() && (frame.generator == kNone || may_end_in());
 }
 
 // The rest of the loop is not recorded.
-void Recorder::leave_loop() {
-  const size_t top = frames_.size() - 1;
-  if (cpython::HandBack* back = cpython::HandBack::ask(top_frame().frame)) {
-    const ShadowFrame& frame = top_frame();
+void leave_loop(Recorder& recorder) {
+  const size_t top = recorder.frames.size() - 1;
+  if (cpython::HandBack* back = cpython::HandBack::ask(recorder.frames.top().frame)) {
+    const ShadowFrame& frame = recorder.frames.top();
     for (int i = 0; i < frame.locals + frame.sp; ++i)
       back->same.push_back(frame.slots[static_cast<size_t>(i)].is_const());
   }
   if (top > 0) {
-    if (run_in_cpython(top, top)) return;
-    resume();
-    rollback(top_frame());
+    if (run_in_cpython(recorder, top, top)) return;
+    recorder.resume();
+    recorder.rollback(recorder.frames.top());
   }
-  trace_->stop = StopInfo();
-  end_here();
+  recorder.trace().stop = StopInfo();
+  end_here(recorder);
 }
 
 }  // namespace pijit

@@ -8,6 +8,8 @@
 // 1. A callable that looks at the locals of its caller's frame is not called this way: the frames that stand in the
 // chain have none.
 // 2. A call is tried only where the shadow is as it was before the instruction.
+#include "record/step/opaque.h"
+
 #include <algorithm>
 
 #include "cpython/exception_groups.h"
@@ -15,7 +17,18 @@
 #include "cpython/objects.h"
 #include "cpython/operators.h"
 #include "cpython/patch_releases.h"
+#include "record/calls.h"
 #include "record/mirror/builtins.h"
+#include "record/state/epoch.h"
+#include "record/state/exceptions.h"
+#include "record/state/found.h"
+#include "record/state/pending.h"
+#include "record/state/scalars.h"
+#include "record/state/snapshot.h"
+#include "record/state/values.h"
+#include "record/state/writes.h"
+#include "record/step/next.h"
+#include "record/step/raised.h"
 #include "record/step/step.h"
 
 namespace pijit {
@@ -27,6 +40,7 @@ PyObject* finalize(PyObject*, PyObject* object) {
   if (Py_REFCNT(object) == 1) PyObject_CallFinalizer(object);  // whoever else holds it keeps it alive
   return new_reference(Py_None);
 }
+
 PyObject* add_context(PyObject*, PyObject* const* args, Py_ssize_t) {
   cpython::add_attribute_context(args[0], args[1], args[2]);
   Py_RETURN_NONE;
@@ -152,10 +166,10 @@ bool request_spread(Recorder& recorder, ShadowFrame& frame, int keywords, Reques
   out->callable = frame.callee(keywords + 1).callable;
   out->spread = true;
   out->pops = keywords + 3;
-  if (recorder.type_of(positional) != &PyTuple_Type) return false;
+  if (recorder.heap.type_of(positional) != &PyTuple_Type) return false;
   out->args = {positional};
   if (keywords != 0 && !frame.top().is_null()) {
-    if (recorder.type_of(frame.top()) != &PyDict_Type) return false;
+    if (recorder.heap.type_of(frame.top()) != &PyDict_Type) return false;
     out->args.push_back(frame.top());
   }
   return true;
@@ -163,7 +177,7 @@ bool request_spread(Recorder& recorder, ShadowFrame& frame, int keywords, Reques
 
 bool request_attribute(Recorder& recorder, ShadowFrame& frame, Instruction now, Request* out) {
   const Functions& f = functions();
-  const Val name = recorder.own_const(name_of(frame, now.argument));
+  const Val name = recorder.reads.owned(name_of(frame, now.argument));
   switch (now.operation) {
     case Operation::kLoadAttribute: {
       const bool method = now.flag != 0 && cpython::has_property(cpython::peek(frame.frame, 1), name.object());
@@ -182,15 +196,16 @@ bool request_attribute(Recorder& recorder, ShadowFrame& frame, Instruction now, 
 // The beginning of a with statement, of a context manager of C.
 bool request_enter(Recorder& recorder, ShadowFrame& frame, Request* out) {
   const Val manager = frame.top();
-  PyTypeObject* type = recorder.type_of(manager);
+  PyTypeObject* type = recorder.heap.type_of(manager);
   if (type == nullptr) return false;
-  PyObject *enter = recorder.lookup_type(type, names().enter), *exit = recorder.lookup_type(type, names().exit);
+  PyObject *enter = recorder.reads.lookup_type(type, names().enter),
+           *exit = recorder.reads.lookup_type(type, names().exit);
   if (!recorder.live() || enter == nullptr || exit == nullptr || Py_TYPE(enter) != &PyMethodDescr_Type ||
       Py_TYPE(exit) != &PyMethodDescr_Type)
     return false;
-  out->exit = recorder.new_virtual(VirtualKind::kBuiltinMethod, nullptr);
-  recorder.set_field(out->exit, 0, Val::constant(exit));
-  recorder.set_field(out->exit, 1, manager);
+  out->exit = new_virtual(recorder, VirtualKind::kBuiltinMethod, nullptr);
+  set_field(recorder, out->exit, 0, Val::constant(exit));
+  set_field(recorder, out->exit, 1, manager);
   out->callable = Val::constant(enter);
   out->args = {manager};
   out->pops = 1;
@@ -228,7 +243,7 @@ PyObject* function_of(Recorder& recorder, ShadowFrame& frame, Instruction now) {
     case Operation::kDeleteSubscript:
       return f.delitem;
     case Operation::kGetYieldFromIter:
-      return PyCoro_CheckExact(recorder.stack_real(1)) ? nullptr : f.iter;
+      return PyCoro_CheckExact(recorder.frames.operand(1)) ? nullptr : f.iter;
     case Operation::kGetIter:
       return f.iter;
     case Operation::kReraiseGroup:
@@ -287,12 +302,12 @@ bool request_format(ShadowFrame& frame, Instruction now, Request* out) {
 
 bool request_exit(Recorder& recorder, ShadowFrame& frame, Request* out) {
   const Val exception = frame.top();
-  if (!recorder.is_virtual(exception, VirtualKind::kException)) return false;
+  if (!recorder.heap.is_virtual(exception, VirtualKind::kException)) return false;
   const Callee exit = frame.exit_callee();
   out->callable = exit.callable;
   if (!exit.self.is_null()) out->args.push_back(exit.self);
-  for (Val given : {Val::constant(reinterpret_cast<PyObject*>(recorder.type_of(exception))), exception,
-                    recorder.traceback_of(exception)})
+  for (Val given : {Val::constant(reinterpret_cast<PyObject*>(recorder.heap.type_of(exception))), exception,
+                    traceback_of(recorder, exception)})
     out->args.push_back(given);
   return true;
 }
@@ -301,7 +316,7 @@ bool request_import(Recorder& recorder, ShadowFrame& frame, Instruction now, Req
   PyObject* const import = read_import(recorder, frame);
   if (import == nullptr) return false;
   out->callable = function(import);
-  out->args = {recorder.own_const(name_of(frame, now.argument)), Val::constant(cpython::globals(frame.frame)),
+  out->args = {recorder.reads.owned(name_of(frame, now.argument)), Val::constant(cpython::globals(frame.frame)),
                Val::constant(Py_None), frame.top(1), frame.top(2)};
   out->pops = 2;
   return true;
@@ -333,9 +348,13 @@ bool request(Recorder& recorder, ShadowFrame& frame, Instruction now, Request* o
     case Operation::kExitWith:
       return request_exit(recorder, frame, out);
     case Operation::kMatchGroup:
-      if (cpython::wrapped_have_tracebacks() && !is_exception_group(recorder.type_of(frame.top(2)))) return false;
-      *out = {
-          function(cpython::group_splitter()), {frame.top(2), frame.top(), recorder.handling()}, nullptr, false, 2, 2};
+      if (cpython::wrapped_have_tracebacks() && !is_exception_group(recorder.heap.type_of(frame.top(2)))) return false;
+      *out = {function(cpython::group_splitter()),
+              {frame.top(2), frame.top(), recorder.frames.handling()},
+              nullptr,
+              false,
+              2,
+              2};
       return true;
     case Operation::kImport:
       return request_import(recorder, frame, now, out);
@@ -355,7 +374,7 @@ bool is_lasting(PyObject* callable) {
 void take_object(Recorder& recorder, ShadowFrame& frame, PyObject* result) {
   Trace& trace = recorder.trace();
   const Val out = frame.pending.x;
-  recorder.set_type(out, Py_TYPE(result));
+  set_type(recorder, out, Py_TYPE(result));
   trace.nodes[frame.pending.run_out].imm = reinterpret_cast<uintptr_t>(Py_TYPE(result));
   frame.pending.result = out;
 }
@@ -372,23 +391,24 @@ void find_opaque_functions() {
   functions();
 }
 
-Invoke Recorder::compute(ShadowFrame& frame, PyObject* callable, const Vals& args, int pops, PyObject* names) {
-  if (!heap_.fillings.empty() && !are_scalars(args)) flush_fillings();
+Invoke compute(Recorder& recorder, ShadowFrame& frame, PyObject* callable, const Vals& args, int pops,
+               PyObject* names) {
+  if (!recorder.heap.fillings.empty() && !are_scalars(recorder, args)) flush_fillings(recorder);
   Vals real;
   for (Val value : args) {
-    real.push_back(materialize(value));
-    if (!live_) return Invoke::kStopped;
+    real.push_back(materialize(recorder, value));
+    if (!recorder.live()) return Invoke::kStopped;
   }
-  const Val out = add_reg(Rep::kObject, nullptr, nullptr);
-  Node& node = emit_node(Op::kPure);
-  node.a = is_lasting(callable) ? owned(callable) : Val::constant(callable);
-  if (names != nullptr) node.b = owned(names);
+  const Val out = add_reg(recorder, Rep::kObject, nullptr, nullptr);
+  Node& node = emit_node(recorder, Op::kPure);
+  node.a = is_lasting(callable) ? recorder.reads.owned(callable) : Val::constant(callable);
+  if (names != nullptr) node.b = recorder.reads.owned(names);
   node.aux = names == nullptr ? 0 : static_cast<uint32_t>(PyTuple_GET_SIZE(names));
   node.out = out.index();
-  node.first = static_cast<uint32_t>(trace_->operands.size());
+  node.first = static_cast<uint32_t>(recorder.trace().operands.size());
   node.count = static_cast<uint32_t>(real.size());
-  trace_->operands.insert(trace_->operands.end(), real.begin(), real.end());
-  const auto at = static_cast<uint32_t>(trace_->nodes.size() - 1);
+  recorder.trace().operands.insert(recorder.trace().operands.end(), real.begin(), real.end());
+  const auto at = static_cast<uint32_t>(recorder.trace().nodes.size() - 1);
   observe(frame, pops, take_computed);
   frame.pending.x = out;
   frame.pending.run_out = at;
@@ -396,7 +416,7 @@ Invoke Recorder::compute(ShadowFrame& frame, PyObject* callable, const Vals& arg
 }
 
 Invoke compute_object(Recorder& recorder, ShadowFrame& frame, PyObject* callable, const Vals& args, int pops) {
-  const Invoke outcome = recorder.compute(frame, callable, args, pops);
+  const Invoke outcome = compute(recorder, frame, callable, args, pops);
   if (outcome == Invoke::kStarted) frame.pending.finish = take_object;
   return outcome;
 }
@@ -404,7 +424,7 @@ Invoke compute_object(Recorder& recorder, ShadowFrame& frame, PyObject* callable
 Invoke generic_alias(Recorder& recorder, ShadowFrame& frame, Val cls, Val key, int pops) {
   PyObject* type = cls.object();
   if (type == nullptr || Py_TYPE(type) != &PyType_Type || !key.is_const()) return Invoke::kUnknown;
-  PyObject* method = recorder.lookup_type(reinterpret_cast<PyTypeObject*>(type), names().class_getitem);
+  PyObject* method = recorder.reads.lookup_type(reinterpret_cast<PyTypeObject*>(type), names().class_getitem);
   if (!recorder.live()) return Invoke::kStopped;
   if (method == nullptr || Py_TYPE(method) != &PyClassMethodDescr_Type ||
       reinterpret_cast<PyMethodDescrObject*>(method)->d_method->ml_meth != Py_GenericAlias)
@@ -459,97 +479,97 @@ PyObject* identity_function(bool invert) {
 }
 
 // Foreign code has run since an operator made the tensor, or since guards found it.
-bool Recorder::is_older(Val tensor) const {
-  return trace_->regs[tensor.index()].epoch < trace_->epochs.size();
+bool is_older(const Recorder& recorder, Val tensor) {
+  return recorder.trace().regs[tensor.index()].epoch < recorder.trace().epochs.size();
 }
 
 bool Recorder::check_class(Operand tensor) {
-  if (!is_older(tensor.value)) return true;
+  if (!is_older(*this, tensor.value)) return true;
   const uint32_t reg = tensor.value.index();
   PyTypeObject* type = Py_TYPE(tensor.object);
   const PyTypeObject* known = trace_->regs[reg].type;
-  heap_.reg_objects[reg] = tensor.object;
+  heap.reg_objects[reg] = tensor.object;
   if (known == nullptr) return true;
   if (known != type) return stop(Abort::kChanged, "the class of a tensor"), false;
   bool created;
-  reads_.facts.find(reinterpret_cast<const void*>((uintptr_t{reg} + 1) << 4), FactKind::kResult, &created);
+  reads.facts.find(reinterpret_cast<const void*>((uintptr_t{reg} + 1) << 4), FactKind::kResult, &created);
   if (!created) return true;
   Guard guard{};
   guard.op = GuardOp::kType;
   guard.subject = Val::reg(reg);
   guard.expected = reinterpret_cast<PyObject*>(type);
-  reads_.add_guard(guard);
+  reads.add_guard(guard);
   return true;
 }
 
-void Recorder::learn(ShadowFrame& frame, int depth, bool tensors, bool inside) {
+void learn(Recorder& recorder, ShadowFrame& frame, int depth, bool tensors, bool inside) {
   const Val value = frame.top(depth);
   if (!value.is_reg()) return;
   const uint32_t index = value.index();
-  const bool tensor = trace_->regs[index].rep == Rep::kTensor;
-  const bool again = tensor && is_older(value);
-  const bool known_type = trace_->regs[index].type != nullptr;
-  if (!again && (tensor ? !tensors || known_type : trace_->regs[index].rep != Rep::kObject)) return;
+  const bool tensor = recorder.trace().regs[index].rep == Rep::kTensor;
+  const bool again = tensor && is_older(recorder, value);
+  const bool known_type = recorder.trace().regs[index].type != nullptr;
+  if (!again && (tensor ? !tensors || known_type : recorder.trace().regs[index].rep != Rep::kObject)) return;
   if (frame.is_loose(frame.locals + frame.sp - depth)) return;
-  PyObject* object = stack_real(depth);
-  if (again && (!check_class({value, object}) || !tensors || known_type)) return;
-  if (!tensor) heap_.reg_objects[index] = object;
-  auto known = foreign_.singletons.find(index);
-  if (known != foreign_.singletons.end()) {
+  PyObject* object = recorder.frames.operand(depth);
+  if (again && (!recorder.check_class({value, object}) || !tensors || known_type)) return;
+  if (!tensor) recorder.heap.reg_objects[index] = object;
+  auto known = recorder.foreign.singletons.find(index);
+  if (known != recorder.foreign.singletons.end()) {
     frame.top(depth) = Val::constant(known->second);
     return;
   }
   inside = inside || PyTuple_CheckExact(object) || PyList_CheckExact(object);
-  if (inside && !tensor && is_fixed(value, object) && adopt(value, object)) return;
-  if (trace_->regs[index].type == nullptr) {
+  if (inside && !tensor && is_fixed(recorder, value, object) && adopt(recorder, value, object)) return;
+  if (recorder.trace().regs[index].type == nullptr) {
     // A class that the call made may be another one each time: what is done with its instances is left opaque.
     if (!cpython::is_importable(Py_TYPE(object))) return;
     const bool single = is_singleton(object);
-    foreign_.learned.emplace_back(index, static_cast<uint32_t>(trace_->nodes.size()));
-    Node& node = emit_node(single ? Op::kGuardIs : Op::kGuardType);
+    recorder.foreign.learned.emplace_back(index, static_cast<uint32_t>(recorder.trace().nodes.size()));
+    Node& node = emit_node(recorder, single ? Op::kGuardIs : Op::kGuardType);
     node.a = value;
-    node.b = single ? Val::constant(object) : owned(reinterpret_cast<PyObject*>(Py_TYPE(object)));
+    node.b = single ? Val::constant(object) : recorder.reads.owned(reinterpret_cast<PyObject*>(Py_TYPE(object)));
     if (single) {
-      foreign_.singletons[index] = object;
+      recorder.foreign.singletons[index] = object;
       frame.top(depth) = Val::constant(object);
       return;
     }
-    set_type(value, Py_TYPE(object));
+    set_type(recorder, value, Py_TYPE(object));
   }
-  if (inside && !tensor) adopt(value, object);
+  if (inside && !tensor) adopt(recorder, value, object);
 }
 
 // Emits the call; *result is the register that takes what it returns.
-bool Recorder::opaque_node(ShadowFrame& frame, Op op, Val callable, Vals args, PyObject* names, bool spread,
-                           Val* result) {
-  if (const Val handled = handling(); !handled.is_null()) materialize(handled);
+bool opaque_node(Recorder& recorder, ShadowFrame& frame, Op op, Val callable, Vals args, PyObject* names, bool spread,
+                 Val* result) {
+  if (const Val handled = recorder.frames.handling(); !handled.is_null()) materialize(recorder, handled);
   // The trace can say later what is called.
-  const bool method = is_virtual(callable, VirtualKind::kBuiltinMethod);
-  const Val called = method ? virtual_field(callable, 0) : callable;
-  if (live_ && called.is_const() && is_lasting(called.object())) owned(called.object());
-  if (live_) callable = materialize(callable);
+  const bool method = recorder.heap.is_virtual(callable, VirtualKind::kBuiltinMethod);
+  const Val called = method ? recorder.heap.virtual_field(callable, 0) : callable;
+  if (recorder.live() && called.is_const() && is_lasting(called.object())) recorder.reads.owned(called.object());
+  if (recorder.live()) callable = materialize(recorder, callable);
   for (Val& value : args)
-    if (live_) value = materialize(value);
-  if (!live_ || callable.is_null()) return false;
+    if (recorder.live()) value = materialize(recorder, value);
+  if (!recorder.live() || callable.is_null()) return false;
   // An exception goes on with the very objects that the call was given.
-  frame.mark = here();
+  frame.mark = recorder.here();
   frame.snapshot = kNone;
-  *result = add_reg(Rep::kObject, nullptr, nullptr);
-  Node& node = emit_node(op);
+  *result = add_reg(recorder, Rep::kObject, nullptr, nullptr);
+  Node& node = emit_node(recorder, op);
   node.a = callable;
   if (names != nullptr) node.b = Val::constant(names);
   node.aux = spread ? kNone : names == nullptr ? 0 : static_cast<uint32_t>(PyTuple_GET_SIZE(names));
   node.out = result->index();
-  if (op == Op::kOpaque && adapter_ != nullptr) node.imm = adapter_->operators_counted();
-  node.first = static_cast<uint32_t>(trace_->operands.size());
+  if (op == Op::kOpaque && recorder.adapter() != nullptr) node.imm = recorder.adapter()->operators_counted();
+  node.first = static_cast<uint32_t>(recorder.trace().operands.size());
   node.count = static_cast<uint32_t>(args.size());
-  trace_->operands.insert(trace_->operands.end(), args.begin(), args.end());
+  recorder.trace().operands.insert(recorder.trace().operands.end(), args.begin(), args.end());
   return true;
 }
 
-Pending& Recorder::await_opaque(ShadowFrame& frame, int pops, int pushes, Val result) {
-  foreign_.opaque_calls += 1;
-  allow_gc();
+Pending& await_opaque(Recorder& recorder, ShadowFrame& frame, int pops, int pushes, Val result) {
+  recorder.foreign.opaque_calls += 1;
+  recorder.allow_gc();
   Pending& pending = await(frame, pops, pushes);
   pending.opaque = true;
   pending.ignores_frames = true;
@@ -557,106 +577,119 @@ Pending& Recorder::await_opaque(ShadowFrame& frame, int pops, int pushes, Val re
   return pending;
 }
 
+namespace {
+
 // What the frames hold is to be found among all objects.
-void Recorder::make_real() {
-  for (const auto& frame : frames_) {
+void make_real(Recorder& recorder) {
+  for (const auto& frame : recorder.frames) {
     const Vals slots(frame->slots.begin(), frame->slots.begin() + frame->locals + frame->sp);
     for (Val value : slots) {
-      ++snapshots_.visit;
-      snapshots_.visited.resize(trace_->virtuals.size(), 0);
-      if (live_ && value.is_virtual() && virtual_usable(value.index(), trace_->clock)) materialize(value);
+      ++recorder.snapshots.visit;
+      recorder.snapshots.visited.resize(recorder.trace().virtuals.size(), 0);
+      if (recorder.live() && value.is_virtual() && virtual_usable(recorder, value.index(), recorder.trace().clock))
+        materialize(recorder, value);
     }
   }
 }
+
+}  // namespace
 
 // What cannot be followed with numbers that differ from call to call may be with those of now. True: some are constants
 // now, and the instruction, which CPython has not begun, is to be tried again. The rollback makes good all that the
 // attempt did, as no epoch follows: an attempt that changed more (note_lasting) is not repeated.
-bool Recorder::fix_operands(ShadowFrame& frame) {
+bool fix_operands(Recorder& recorder, ShadowFrame& frame) {
   constexpr int kDeepest = 2;
-  if (stop_final || stop_changed || frame.changed || raise_.unforeseen || &frame != &top_frame()) return false;
-  if (heap_.lasting != frame.mark.lasting) return false;
-  const StopInfo why = trace_->stop;
-  rollback(frame);
+  if (recorder.stop_final || recorder.stop_changed || frame.changed || recorder.raise.unforeseen ||
+      &frame != &recorder.frames.top())
+    return false;
+  if (recorder.heap.lasting != frame.mark.lasting) return false;
+  const StopInfo why = recorder.trace().stop;
+  recorder.rollback(frame);
   frame.pending = Pending();
   Request wanted;
   const Instruction now = frame.current();
-  resume();
+  recorder.resume();
   bool any = false;
-  if (request(*this, frame, now, &wanted))
-    for (int i = 1; i <= wanted.pops && live_; ++i) any = fix_number(&frame.top(i), kDeepest) || any;
-  if (any && live_) {
-    trace_->stop = StopInfo();
-    frame.mark = here();
+  if (request(recorder, frame, now, &wanted))
+    for (int i = 1; i <= wanted.pops && recorder.live(); ++i)
+      any = fix_number(recorder, &frame.top(i), kDeepest) || any;
+  if (any && recorder.live()) {
+    recorder.trace().stop = StopInfo();
+    frame.mark = recorder.here();
     frame.snapshot = kNone;
     if (now.is(Operation::kCall)) frame.kwnames = frame.call_names;
     return true;
   }
-  if (live_) {
-    halt();
-    trace_->stop = why;
+  if (recorder.live()) {
+    recorder.halt();
+    recorder.trace().stop = why;
   }
   return false;
 }
 
+namespace {
+
 // The addresses of scalars that C code will see: which scalars they are is guarded then.
-void Recorder::take_addresses(ShadowFrame& frame) {
+void take_addresses(Recorder& recorder, ShadowFrame& frame) {
   bool any = false;
-  for (const auto& each : frames_)
-    for (int i = 0; i < each->locals + each->sp && live_; ++i) {
+  for (const auto& each : recorder.frames)
+    for (int i = 0; i < each->locals + each->sp && recorder.live(); ++i) {
       const Val value = each->slots[static_cast<size_t>(i)];
-      if (!is_virtual(value, VirtualKind::kAddress) || is_built(value)) continue;
-      materialize(value);
+      if (!recorder.heap.is_virtual(value, VirtualKind::kAddress) || recorder.heap.is_built(value)) continue;
+      materialize(recorder, value);
       any = true;
     }
-  if (!any || !live_) return;
-  frame.mark = here();
+  if (!any || !recorder.live()) return;
+  frame.mark = recorder.here();
   frame.snapshot = kNone;
 }
 
+}  // namespace
+
 // The instruction under way, executed already or not, as an opaque call.
-bool Recorder::go_opaque(ShadowFrame& frame) {
-  if (foreign_.opaque_calls >= kMaxOpaqueCalls) return false;
-  take_addresses(frame);
-  if (!live_) return false;
+bool go_opaque(Recorder& recorder, ShadowFrame& frame) {
+  if (recorder.foreign.opaque_calls >= kMaxOpaqueCalls) return false;
+  take_addresses(recorder, frame);
+  if (!recorder.live()) return false;
   const Instruction now = frame.current();
-  if (now.is(Operation::kForIter) || now.is(Operation::kSend)) return go_opaque_next(frame);
+  if (now.is(Operation::kForIter) || now.is(Operation::kSend)) return go_opaque_next(recorder, frame);
   Request wanted;
-  if (!request(*this, frame, now, &wanted)) return false;
+  if (!request(recorder, frame, now, &wanted)) return false;
   PyObject* callable = wanted.callable.object();
   if (callable != nullptr && looks_at_frames(callable, wanted.args.size())) return false;
   if (callable == functions().count_references ||
-      (callable != nullptr && adapter_ != nullptr && adapter_->counts_holders(callable))) {
-    stop_final = true;  // nor may a frame that calls it run while registers hold the object
+      (callable != nullptr && recorder.adapter() != nullptr && recorder.adapter()->counts_holders(callable))) {
+    recorder.stop_final = true;  // nor may a frame that calls it run while registers hold the object
     return false;
   }
   for (Val value : wanted.args)
     if (value.is_null()) return false;
-  if (!snapshot_usable(snapshot())) return false;
-  if (looks_at_heap(callable)) make_real();
+  if (!snapshot_usable(recorder, snapshot(recorder))) return false;
+  if (looks_at_heap(callable)) make_real(recorder);
   Val result;
-  if (!opaque_node(frame, Op::kOpaque, wanted.callable, wanted.args, wanted.names, wanted.spread, &result))
+  if (!opaque_node(recorder, frame, Op::kOpaque, wanted.callable, wanted.args, wanted.names, wanted.spread, &result))
     return false;
-  Pending& pending = await_opaque(frame, wanted.pops, wanted.pushes, result);
+  Pending& pending = await_opaque(recorder, frame, wanted.pops, wanted.pushes, result);
   pending.finish = now.is(Operation::kMatchGroup)
-                       ? [](Recorder& recorder, ShadowFrame& f, PyObject*) { recorder.take_split_group(f); }
-                       : [](Recorder& recorder, ShadowFrame& f, PyObject* object) { recorder.take_opaque(f, object); };
+                       ? [](Recorder& recorder, ShadowFrame& f, PyObject*) { take_split_group(recorder, f); }
+                       : [](Recorder& recorder, ShadowFrame& f, PyObject* object) { take_opaque(recorder, f, object); };
   pending.y = wanted.exit;
   return true;
 }
 
-void Recorder::take_opaque(ShadowFrame& frame, PyObject* object) {
-  pause_gc();
-  if (locals_were_seen()) return;
+void take_opaque(Recorder& recorder, ShadowFrame& frame, PyObject* object) {
+  recorder.pause_gc();
+  if (locals_were_seen(recorder)) return;
   Pending& pending = frame.pending;
-  Node& node = trace_->nodes.back();
-  if (node.op == Op::kOpaque && adapter_ != nullptr) node.imm = adapter_->operators_counted() - node.imm;
+  Node& node = recorder.trace().nodes.back();
+  if (node.op == Op::kOpaque && recorder.adapter() != nullptr)
+    node.imm = recorder.adapter()->operators_counted() - node.imm;
   pending.result = Val::reg(pending.run_out);
   if (object == nullptr) return;
-  foreign_.note_holders(pending.run_out, object);
+  recorder.foreign.note_holders(pending.run_out, object);
   const bool unbound = pending.pushes == 2 && cpython::has_self(frame.frame);
-  heap_.reg_objects[pending.run_out] = unbound ? nullptr : object;
-  foreign_.epoch_result = unbound ? Val() : pending.result;
+  recorder.heap.reg_objects[pending.run_out] = unbound ? nullptr : object;
+  recorder.foreign.epoch_result = unbound ? Val() : pending.result;
 }
 
 }  // namespace pijit

@@ -8,53 +8,41 @@
 // that the trace raises itself. So nothing else may hold it before.
 // 2. Foreign code has run when it comes to the handler: an epoch begins there. So C code that waits for the frame may
 // not do more than hand it on.
+#include "record/step/raised.h"
+
 #include "record/recorder.h"
+#include "record/state/epoch.h"
+#include "record/state/exceptions.h"
+#include "record/state/snapshot.h"
+#include "record/state/values.h"
+#include "record/step/opaque.h"
 
 namespace pijit {
 
 // A followed frame handles what the innermost one raises now, and C code in between only hands it on.
-bool Recorder::is_handled() const {
-  for (size_t i = frames_.size(); i-- > 0;) {
-    const ShadowFrame& frame = *frames_[i];
+bool is_handled(const Recorder& recorder) {
+  for (size_t i = recorder.frames.size(); i-- > 0;) {
+    const ShadowFrame& frame = *recorder.frames[i];
     const Pending& pending = frame.pending;
     const bool hands_on = pending.then == Then::kPush || pending.then == Then::kInit || pending.then == Then::kDrop ||
                           pending.then == Then::kReplace || (pending.then == Then::kNext && pending.generator != kNone);
-    if (i + 1 < frames_.size() && (frame.drive || !hands_on)) return false;
+    if (i + 1 < recorder.frames.size() && (frame.drive || !hands_on)) return false;
     cpython::Handler handler;
     if (cpython::find_own_handler(frame.code, frame.operation, &handler)) return true;
   }
   return false;
 }
 
-// `object` leaves the instruction of the innermost frame, at CPython's event about it. True: it was foreseen after all.
-bool Recorder::take_raised(PyObject* object) {
-  ShadowFrame& frame = top_frame();
-  if (Py_REFCNT(object) > cpython::kExceptionHeldByEvent || !cpython::is_importable(Py_TYPE(object)) || !is_handled())
-    return false;
-  for (const auto& followed : frames_)  // it would leave a generator as another one
-    if (followed->generator != kNone && PyErr_GivenExceptionMatches(object, PyExc_StopIteration) != 0) return false;
-  if (!frame.pending.opaque) {
-    if (frame.changed || !frame.pending.active || frame.pending.expects_frame) return false;
-    rollback(frame);
-    frame.pending = Pending();
-    if (!go_opaque(frame) || !live_) {
-      resume();
-      return false;
-    }
-  }
-  const bool simple = frame.pending.then == Then::kPush || frame.pending.then == Then::kDrop;
-  if (!simple || frame.does(Operation::kMatchGroup)) return false;
-  return take_opaque_raise(object);
-}
+namespace {
 
 // What the opaque call under way was to push, had it returned, is a second snapshot.
-bool Recorder::take_opaque_raise(PyObject* object) {
-  ShadowFrame& frame = top_frame();
+bool take_opaque_raise(Recorder& recorder, PyObject* object) {
+  ShadowFrame& frame = recorder.frames.top();
   const Pending& pending = frame.pending;
   const Val out = Val::reg(pending.run_out);
-  const bool ran = trace_->nodes.back().op == Op::kRun;
-  const auto before = ran ? static_cast<uint32_t>(trace_->nodes.back().imm) : frame.snapshot;
-  FrameState returned = trace_->frame_states[trace_->snapshots[before].frame];
+  const bool ran = recorder.trace().nodes.back().op == Op::kRun;
+  const auto before = ran ? static_cast<uint32_t>(recorder.trace().nodes.back().imm) : frame.snapshot;
+  FrameState returned = recorder.trace().frame_states[recorder.trace().snapshots[before].frame];
   returned.resume = cpython::next_index(frame.code, frame.operation);
   returned.stack = static_cast<uint32_t>(frame.sp - pending.pops);
   const Vals slots = frame.slots;
@@ -64,52 +52,76 @@ bool Recorder::take_opaque_raise(PyObject* object) {
   if (pending.pushes > 0) *top++ = out;
   if (pending.pushes == 2 && !cpython::kNullBelowCallable) *top++ = Val();
   returned.stack = static_cast<uint32_t>(top - &frame.slots[returned.locals]);
-  const uint32_t state = add_state(frame, returned, nullptr);
+  const uint32_t state = add_state(recorder, frame, returned, nullptr);
   frame.slots = slots;
-  trace_->snapshots.push_back({state, trace_->clock});
-  Node& node = trace_->nodes.back();
+  recorder.trace().snapshots.push_back({state, recorder.trace().clock});
+  Node& node = recorder.trace().nodes.back();
   node.op = ran ? Op::kRunRaise : Op::kOpaqueRaise;
-  node.imm = trace_->snapshots.size() - 1;
-  heap_.reg_objects[out.index()] = object;
-  pause_gc();
-  if (locals_were_seen()) return false;
-  begin_taken(object, out);
-  foreign_.taken.push_back(out);
-  foreign_.epoch_due = true;
+  node.imm = recorder.trace().snapshots.size() - 1;
+  recorder.heap.reg_objects[out.index()] = object;
+  recorder.pause_gc();
+  if (locals_were_seen(recorder)) return false;
+  begin_taken(recorder, object, out);
+  recorder.foreign.taken.push_back(out);
+  recorder.foreign.epoch_due = true;
   return true;
 }
 
+}  // namespace
+
+// `object` leaves the instruction of the innermost frame, at CPython's event about it. True: it was foreseen after all.
+bool take_raised(Recorder& recorder, PyObject* object) {
+  ShadowFrame& frame = recorder.frames.top();
+  if (Py_REFCNT(object) > cpython::kExceptionHeldByEvent || !cpython::is_importable(Py_TYPE(object)) ||
+      !is_handled(recorder))
+    return false;
+  for (const auto& followed : recorder.frames)  // it would leave a generator as another one
+    if (followed->generator != kNone && PyErr_GivenExceptionMatches(object, PyExc_StopIteration) != 0) return false;
+  if (!frame.pending.opaque) {
+    if (frame.changed || !frame.pending.active || frame.pending.expects_frame) return false;
+    recorder.rollback(frame);
+    frame.pending = Pending();
+    if (!go_opaque(recorder, frame) || !recorder.live()) {
+      recorder.resume();
+      return false;
+    }
+  }
+  const bool simple = frame.pending.then == Then::kPush || frame.pending.then == Then::kDrop;
+  if (!simple || frame.does(Operation::kMatchGroup)) return false;
+  return take_opaque_raise(recorder, object);
+}
+
 // What is in a register, as an exception that is the program's, if it is one.
-Val Recorder::as_exception(Val value, PyObject* object) {
+Val as_exception(Recorder& recorder, Val value, PyObject* object) {
   if (object == nullptr || !PyExceptionInstance_Check(object)) return value;
-  const Val exception = new_virtual(VirtualKind::kException, Py_TYPE(object));
-  model(exception).real = object;
-  heap_.becomes_real(exception, value.index(), ++trace_->clock);
+  const Val exception = new_virtual(recorder, VirtualKind::kException, Py_TYPE(object));
+  recorder.heap.model(exception).real = object;
+  recorder.heap.becomes_real(exception, value.index(), ++recorder.trace().clock);
   return exception;
 }
 
 // CHECK_EG_MATCH has left what it did not match and what it did, which is handled from now on.
-void Recorder::take_split_group(ShadowFrame& frame) {
-  pause_gc();
-  if (locals_were_seen()) return;
+void take_split_group(Recorder& recorder, ShadowFrame& frame) {
+  recorder.pause_gc();
+  if (locals_were_seen(recorder)) return;
   Pending& pending = frame.pending;
   const Val split = Val::reg(pending.run_out);
-  PyObject* const rest = stack_real(2);
-  PyObject* const match = stack_real(1);
-  PyObject* objects[] = {rest, match, match == Py_None ? real(frame.handled.back()) : match};
+  PyObject* const rest = recorder.frames.operand(2);
+  PyObject* const match = recorder.frames.operand(1);
+  PyObject* objects[] = {rest, match, match == Py_None ? recorder.heap.real(frame.handled.back()) : match};
   Val parts[3];
   for (int i = 0; i < 3; ++i) {
-    parts[i] = add_reg(Rep::kObject, nullptr, objects[i]);
-    Node& item = emit_node(Op::kCall);
+    parts[i] = add_reg(recorder, Rep::kObject, nullptr, objects[i]);
+    Node& item = emit_node(recorder, Op::kCall);
     item.a = Val::constant(operator_function(SiteKind::kSubscr, 0));
     item.out = parts[i].index();
-    item.first = static_cast<uint32_t>(trace_->operands.size());
+    item.first = static_cast<uint32_t>(recorder.trace().operands.size());
     item.count = 2;
-    trace_->operands.push_back(split);
-    trace_->operands.push_back(owned(Ref::steal(PyLong_FromLong(i)).get()));
-    foreign_.taken.push_back(parts[i]);
+    recorder.trace().operands.push_back(split);
+    recorder.trace().operands.push_back(recorder.reads.owned(Ref::steal(PyLong_FromLong(i)).get()));
+    recorder.foreign.taken.push_back(parts[i]);
   }
-  for (int i = 0; i < 3; ++i) parts[i] = as_exception(parts[i], objects[i]);
+  for (int i = 0; i < 3; ++i) parts[i] = as_exception(recorder, parts[i], objects[i]);
   frame.handled.back() = parts[2];
   pending.y = parts[0];
   pending.result = parts[1];

@@ -3,6 +3,14 @@
 #include "record/step/step.h"
 
 #include "cpython/keys.h"
+#include "record/state/inputs.h"
+#include "record/state/instances.h"
+#include "record/state/pending.h"
+#include "record/state/snapshot.h"
+#include "record/state/values.h"
+#include "record/state/varying.h"
+#include "record/state/writes.h"
+#include "record/step/closing.h"
 
 namespace pijit {
 namespace {
@@ -22,7 +30,7 @@ PyObject* frame_globals(ShadowFrame& frame) {
 void push_variable(Recorder& recorder, ShadowFrame& frame, int found, Val value, bool for_call) {
   if (!recorder.live()) return;
   if (found < 0) return recorder.stop(Abort::kUnknownAttribute, "a global variable");
-  if (found == 0) return recorder.will_raise(frame, 0);
+  if (found == 0) return will_raise(recorder, frame, 0);
   if (for_call) return frame.push_callee(value, Val());
   frame.push(value);
 }
@@ -31,7 +39,7 @@ void load_build_class(Recorder& recorder, ShadowFrame& frame) {
   static PyObject* const name = PyUnicode_InternFromString("__build_class__");
   PyObject* builtins = cpython::builtins(frame.frame);
   Val shadow;
-  const int found = PyDict_CheckExact(builtins) ? recorder.find_item(builtins, name, &shadow) : -1;
+  const int found = PyDict_CheckExact(builtins) ? find_item(recorder, builtins, name, &shadow) : -1;
   push_variable(recorder, frame, found, shadow, false);
 }
 
@@ -39,8 +47,8 @@ void load_build_class(Recorder& recorder, ShadowFrame& frame) {
 void load_cell(Recorder& recorder, ShadowFrame& frame, Val cell, int local) {
   PyObject* content = PyCell_GET(cpython::slot(frame.frame, local));
   if (content == nullptr) return recorder.stop(Abort::kRaised, "an unbound variable");
-  Val value = recorder.add_reg(Rep::kObject, nullptr, content);
-  Node& node = recorder.emit_node(Op::kLoadCell);
+  Val value = add_reg(recorder, Rep::kObject, nullptr, content);
+  Node& node = emit_node(recorder, Op::kLoadCell);
   node.a = cell;
   node.out = value.index();
   frame.push(value);
@@ -52,58 +60,58 @@ void write_global(Recorder& recorder, ShadowFrame& frame, PyObject* name, Val va
   Val changed;
   if (!PyDict_CheckExact(globals)) return recorder.stop(Abort::kWrite, "a global variable");
   if (value.is_null()) {
-    const bool overlaid = recorder.overlay_find(globals, name, &changed);
-    if (!overlaid && !recorder.read_dict(globals, name, &old))
+    const bool overlaid = overlay_find(recorder, globals, name, &changed);
+    if (!overlaid && !recorder.reads.read_dict(globals, name, &old))
       return recorder.live() ? recorder.stop(Abort::kWrite, "a global variable") : void();
-    if (overlaid ? changed.is_null() : old == nullptr) return recorder.will_raise(frame, 0);
+    if (overlaid ? changed.is_null() : old == nullptr) return will_raise(recorder, frame, 0);
   }
-  if (!recorder.write_dict(globals, name, value))
+  if (!write_dict(recorder, globals, name, value))
     return recorder.live() ? recorder.stop(Abort::kWrite, "a global variable") : void();
-  recorder.await(frame, value.is_null() ? 0 : 1, 0).has_result = true;
+  await(frame, value.is_null() ? 0 : 1, 0).has_result = true;
 }
 
 // The content of a cell that is virtual or existed before; Null: it is empty. False: stopped.
 bool cell_content(Recorder& recorder, Val cell, Val* value) {
   PyObject* content = nullptr;
   if (cell.is_virtual()) {
-    *value = recorder.virtual_field(cell, 0);
+    *value = recorder.heap.virtual_field(cell, 0);
   } else if (cell.object() == nullptr) {
     recorder.stop(Abort::kUnknownOperand, "a cell");
-  } else if (!recorder.overlay_find(cell.object(), Py_None, value)) {
+  } else if (!overlay_find(recorder, cell.object(), Py_None, value)) {
     content = PyCell_GET(cell.object());
-    if (recorder.varies(cell.object(), Py_None, content)) {
+    if (varies(recorder, cell.object(), Py_None, content)) {
       Guard guard{};
       guard.op = GuardOp::kLoadCell;
       guard.subject = cell;
-      *value = recorder.load_varying(cell.object(), Py_None, content, guard);
+      *value = load_varying(recorder, cell.object(), Py_None, content, guard);
       return true;
     }
-    if (!recorder.reads().guard_cell(cell.object(), &content)) recorder.stop(Abort::kChanged, "a closure variable");
-    if (recorder.live() && content != nullptr) *value = recorder.constant(content);
+    if (!recorder.reads.guard_cell(cell.object(), &content)) recorder.stop(Abort::kChanged, "a closure variable");
+    if (recorder.live() && content != nullptr) *value = constant(recorder, content);
   }
   return recorder.live();
 }
 
 // Null empties the cell.
 void write_cell(Recorder& recorder, Val cell, Val value) {
-  const bool own = cell.is_virtual() && recorder.model(cell).own;
+  const bool is_own = cell.is_virtual() && recorder.heap.model(cell).own;
   if (cell.is_virtual()) {
     if (recorder.trace().virtuals[cell.index()].reg == kNone)
-      return recorder.set_field(cell, field::kCell::kContent, value);
-    recorder.model(cell).items.assign(1, value);
-    recorder.mention(cell, value, 0);
+      return set_field(recorder, cell, field::kCell::kContent, value);
+    recorder.heap.model(cell).items.assign(1, value);
+    recorder.heap.mention(cell, value, 0);
     cell = Val::reg(recorder.trace().virtuals[cell.index()].reg);
   }
   const bool is_new = value.is_virtual() && recorder.trace().virtuals[value.index()].reg == kNone;
   const Val made = value;
-  if (!value.is_null()) value = recorder.materialize(value);
+  if (!value.is_null()) value = materialize(recorder, value);
   if (!recorder.live()) return;
-  if (own && is_new) recorder.own(made);
-  if (cell.is_const()) recorder.note_write(cell.object(), Py_None, PyCell_GET(cell.object()), value);
-  Node& node = recorder.emit_node(Op::kStoreCell);
+  if (is_own && is_new) own(recorder, made);
+  if (cell.is_const()) note_write(recorder, cell.object(), Py_None, PyCell_GET(cell.object()), value);
+  Node& node = emit_node(recorder, Op::kStoreCell);
   node.a = cell;
   node.b = value;
-  if (cell.is_const()) recorder.overlay_set(cell.object(), Py_None, value);
+  if (cell.is_const()) overlay_set(recorder, cell.object(), Py_None, value);
 }
 
 void store_deref(Recorder& recorder, ShadowFrame& frame, int slot) {
@@ -115,7 +123,7 @@ void delete_deref(Recorder& recorder, ShadowFrame& frame, int slot) {
   Val cell = frame.local(slot), value;
   if (cell.is_reg()) return recorder.stop(Abort::kWrite, "a closure variable");
   if (!cell_content(recorder, cell, &value)) return;
-  if (value.is_null()) return recorder.will_raise(frame, 0);
+  if (value.is_null()) return will_raise(recorder, frame, 0);
   write_cell(recorder, cell, Val());
 }
 
@@ -128,20 +136,20 @@ uint32_t part_of_function(int bit) {
 
 void make_function(Recorder& recorder, ShadowFrame& frame, int parts) {
   Val code = frame.pop();
-  Val function = recorder.new_virtual(VirtualKind::kFunction, &PyFunction_Type);
-  recorder.model(function).items.resize(7);
-  recorder.set_field(function, function_field::kCode, code);
-  recorder.set_field(function, function_field::kGlobals, Val::constant(frame_globals(frame)));
-  recorder.set_field(function, function_field::kQualname,
-                     recorder.owned(reinterpret_cast<PyCodeObject*>(code.object())->co_qualname));
+  Val function = new_virtual(recorder, VirtualKind::kFunction, &PyFunction_Type);
+  recorder.heap.model(function).items.resize(7);
+  set_field(recorder, function, function_field::kCode, code);
+  set_field(recorder, function, function_field::kGlobals, Val::constant(frame_globals(frame)));
+  set_field(recorder, function, function_field::kQualname,
+            recorder.reads.owned(reinterpret_cast<PyCodeObject*>(code.object())->co_qualname));
   for (int bit : {8, 4, 2, 1})
-    if ((parts & bit) != 0) recorder.set_field(function, part_of_function(bit), frame.pop());
-  recorder.known(frame, 0, function);
+    if ((parts & bit) != 0) set_field(recorder, function, part_of_function(bit), frame.pop());
+  known(frame, 0, function);
 }
 
 void set_function_part(Recorder& recorder, ShadowFrame& frame, int part) {
   const Val function = frame.pop();
-  recorder.set_field(function, part_of_function(part), frame.pop());
+  set_field(recorder, function, part_of_function(part), frame.pop());
   frame.push(function);
 }
 
@@ -190,17 +198,17 @@ bool simple(Recorder& recorder, ShadowFrame& frame, Instruction now) {
     case Operation::kJump:
       return true;
     case Operation::kPop:
-      recorder.note_popped(frame.top());
+      recorder.frames.popped = frame.top();
       frame.sp -= 1;
       return true;
     case Operation::kLoadLocal:
-      return recorder.will_raise(frame, 0), true;  // it is unbound
+      return will_raise(recorder, frame, 0), true;  // it is unbound
     case Operation::kDeleteLocal:
-      if (frame.local(argument).is_null()) return recorder.will_raise(frame, 0), true;
+      if (frame.local(argument).is_null()) return will_raise(recorder, frame, 0), true;
       frame.local(argument) = Val();
       return true;
     case Operation::kLoadSmallInt:
-      frame.push(recorder.owned(cpython::small_int(argument)));
+      frame.push(recorder.reads.owned(cpython::small_int(argument)));
       return true;
     case Operation::kLoadCommon:
       frame.push(Val::constant(cpython::common_constant(argument)));
@@ -239,11 +247,11 @@ bool simple(Recorder& recorder, ShadowFrame& frame, Instruction now) {
       set_function_part(recorder, frame, argument);
       return true;
     case Operation::kReturn:
-      recorder.note_return();
+      note_return(recorder);
       frame.result = frame.pop();
       return true;
     case Operation::kReturnConst:
-      recorder.note_return();
+      note_return(recorder);
       frame.result = Val::constant(co_const(frame, argument));
       return true;
     case Operation::kEndFor:
@@ -273,8 +281,8 @@ void load_global(Recorder& recorder, ShadowFrame& frame, PyObject* name, bool fo
   PyObject* builtins = cpython::builtins(frame.frame);
   Val shadow;
   const bool plain = PyDict_CheckExact(globals) && PyDict_CheckExact(builtins);
-  int found = plain ? recorder.find_item(globals, name, &shadow) : -1;
-  if (found == 0) found = recorder.find_item(builtins, name, &shadow);
+  int found = plain ? find_item(recorder, globals, name, &shadow) : -1;
+  if (found == 0) found = find_item(recorder, builtins, name, &shadow);
   push_variable(recorder, frame, found, shadow, for_call);
 }
 
@@ -282,7 +290,7 @@ void load_deref(Recorder& recorder, ShadowFrame& frame, int slot) {
   Val cell = frame.local(slot), value;
   if (cell.is_reg()) return load_cell(recorder, frame, cell, slot);
   if (!cell_content(recorder, cell, &value)) return;
-  if (value.is_null()) return recorder.will_raise(frame, 0);
+  if (value.is_null()) return will_raise(recorder, frame, 0);
   frame.push(value);
 }
 

@@ -63,4 +63,8 @@ bool step_match(Recorder&, ShadowFrame&, Instruction);
 
 // step_exceptions.cpp.
 void step_exception(Recorder&, ShadowFrame&, Instruction);
+
+void finish_branch(Recorder&, ShadowFrame& frame, Val value);  // a jump was executed: the direction it took
+void go_on_binary(Recorder&, ShadowFrame& outer);
+
 }  // namespace pijit

@@ -1,6 +1,12 @@
 // Containers on shadows: building, items, membership, iteration.
 #include "cpython/keys.h"
+#include "record/calls.h"
 #include "record/mirror/builtins.h"
+#include "record/shared.h"
+#include "record/state/contents.h"
+#include "record/state/pending.h"
+#include "record/state/scalars.h"
+#include "record/state/values.h"
 #include "record/step/step.h"
 
 namespace pijit {
@@ -8,23 +14,23 @@ namespace pijit {
 void take_sequence(Recorder& recorder, ShadowFrame& frame, PyObject* result) {
   const Vals& items = frame.collected;
   frame.pending.result = PyList_Check(result)
-                             ? recorder.new_sequence(VirtualKind::kList, Py_TYPE(result), items.data(), items.size())
+                             ? new_sequence(recorder, VirtualKind::kList, Py_TYPE(result), items.data(), items.size())
                              : recorder.new_tuple(Py_TYPE(result), items.data(), items.size());
 }
 
 namespace {
 
 void build_map(Recorder& recorder, ShadowFrame& frame, int count, PyObject* names) {
-  Val dict = recorder.new_dict();
+  Val dict = new_dict(recorder);
   int pops = names != nullptr ? count + 1 : 2 * count;
   for (int i = 0; i < count; ++i) {
-    Val key = names != nullptr ? recorder.constant(PyTuple_GET_ITEM(names, i)) : frame.top(2 * (count - i));
+    Val key = names != nullptr ? constant(recorder, PyTuple_GET_ITEM(names, i)) : frame.top(2 * (count - i));
     Val value = names != nullptr ? frame.top(count + 1 - i) : frame.top(2 * (count - i) - 1);
-    PyObject* object = recorder.key_in(dict, key);
+    PyObject* object = key_in(recorder, dict, key);
     if (object == nullptr) return recorder.live() ? recorder.stop(Abort::kUnknownOperand, "a dict key") : void();
-    recorder.dict_set(dict, object, value);
+    dict_set(recorder, dict, object, value);
   }
-  recorder.known(frame, pops, dict);
+  known(frame, pops, dict);
 }
 
 void build_string(Recorder& recorder, ShadowFrame& frame, int count) {
@@ -32,24 +38,24 @@ void build_string(Recorder& recorder, ShadowFrame& frame, int count) {
   bool varies = false;
   for (int i = count; i >= 1; --i) {
     const Val piece = frame.top(i);
-    varies = varies || recorder.is_scalar_reg(piece);
-    if (piece.object() == nullptr && !recorder.is_scalar_reg(piece))
+    varies = varies || is_scalar_reg(recorder, piece);
+    if (piece.object() == nullptr && !is_scalar_reg(recorder, piece))
       return recorder.stop(Abort::kUnknownOperand, "a formatted result");
     pieces.push_back(piece);
   }
-  if (!varies) return recorder.observe(frame, count, take_owned);
+  if (!varies) return observe(frame, count, take_owned);
   const Val all = recorder.new_tuple(&PyTuple_Type, pieces.data(), pieces.size());
-  recorder.compute(frame, string_function(-1), {all}, count);
+  compute(recorder, frame, string_function(-1), {all}, count);
 }
 
 // A scalar that differs from call to call is formatted at replay.
 bool format_varying(Recorder& recorder, ShadowFrame& frame, int conversion, bool with_spec) {
   const int pops = with_spec ? 2 : 1;
   const Val value = frame.top(pops);
-  if (!recorder.is_scalar_reg(value) || (conversion != 0 && with_spec)) return false;
+  if (!is_scalar_reg(recorder, value) || (conversion != 0 && with_spec)) return false;
   Vals args = {value};
   if (with_spec) args.push_back(frame.top());
-  recorder.compute(frame, string_function(conversion), args, pops);
+  compute(recorder, frame, string_function(conversion), args, pops);
   return true;
 }
 
@@ -57,7 +63,7 @@ bool format_varying(Recorder& recorder, ShadowFrame& frame, int conversion, bool
 Task<Val> extend(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
   const Val target = args.values[0];
-  const bool set = recorder.model(target).kind == VirtualKind::kSet;
+  const bool set = recorder.heap.model(target).kind == VirtualKind::kSet;
   if (set) {
     args.values[0] = target;
     co_await set_update(drive, args);
@@ -65,8 +71,8 @@ Task<Val> extend(Drive& drive, Arguments args) {
   }
   const Vals items = co_await collect_all(drive, args.values[1]);
   for (Val item : items) {
-    recorder.model(target).items.push_back(item);
-    recorder.log(target, LogOp::kItem, Val(), item);
+    recorder.heap.model(target).items.push_back(item);
+    log(recorder, target, LogOp::kItem, Val(), item);
   }
   co_return Val::constant(Py_None);
 }
@@ -82,37 +88,37 @@ void start_extend(Recorder& recorder, ShadowFrame& frame, Val target) {
 void update(Recorder& recorder, ShadowFrame& frame, Val target, Val source) {
   Objects keys;
   Vals values;
-  if (!target.is_virtual() || !recorder.merge_content(source, &keys, &values)) {
+  if (!target.is_virtual() || !merge_content(recorder, source, &keys, &values)) {
     if (recorder.live()) recorder.stop(Abort::kUnknownOperand, "merging an unknown mapping");
     return;
   }
-  for (size_t i = 0; i < keys.size(); ++i) recorder.dict_set(target, keys[i], values[i]);
+  for (size_t i = 0; i < keys.size(); ++i) dict_set(recorder, target, keys[i], values[i]);
   frame.sp -= 1;
 }
 
 // A slice of a sequence whose items are known.
 bool observe_part(Recorder& recorder, ShadowFrame& frame, Val container, Val key, int pops) {
   Operand fields[3];
-  if (!recorder.slice_fields({key, recorder.real(key)}, fields)) return false;
-  const Py_ssize_t size = recorder.count_items(container);
+  if (!recorder.slice_fields({key, recorder.heap.real(key)}, fields)) return false;
+  const Py_ssize_t size = count_items(recorder, container);
   Vals items;
   Py_ssize_t bounds[3];
-  if (size < 0 || !recorder.try_items(container, &items) || !recorder.slice_bounds(fields, bounds)) return false;
+  if (size < 0 || !try_items(recorder, container, &items) || !slice_bounds(recorder, fields, bounds)) return false;
   auto& [start, stop, step] = bounds;
   Py_ssize_t count = PySlice_AdjustIndices(size, &start, &stop, step);
-  if (recorder.type_of(container) == &PyTuple_Type && start == 0 && step == 1 && count == size)
-    return recorder.known(frame, pops, container), true;
+  if (recorder.heap.type_of(container) == &PyTuple_Type && start == 0 && step == 1 && count == size)
+    return known(frame, pops, container), true;
   Vals part;
   for (Py_ssize_t i = 0; i < count; ++i) part.push_back(items[static_cast<size_t>(start + i * step)]);
   frame.collected = part;
-  recorder.observe(frame, pops, take_sequence);
+  observe(frame, pops, take_sequence);
   return true;
 }
 
 // A constant index, or a slice of such.
 bool is_plain_key(Recorder& recorder, Val key) {
   Operand fields[3];
-  if (!recorder.slice_fields({key, recorder.real(key)}, fields))
+  if (!recorder.slice_fields({key, recorder.heap.real(key)}, fields))
     return key.object() != nullptr && cpython::is_scalar(key.object());
   for (const Operand& field : fields)
     if (field.value.object() == nullptr || !cpython::is_scalar(field.value.object())) return false;
@@ -121,19 +127,19 @@ bool is_plain_key(Recorder& recorder, Val key) {
 
 // What writes or deletes an item of a built-in container; null: a class's own method, or not known.
 Driven item_writer(Recorder& recorder, Val container, bool store) {
-  PyTypeObject* type = recorder.type_of(container);
+  PyTypeObject* type = recorder.heap.type_of(container);
   if (type == nullptr || container.is_reg()) return nullptr;
   if (type == &PyList_Type) return store ? list_setitem : list_delitem;
   if (!is_dict_like(recorder, container)) return nullptr;
   PyObject* name = store ? names().setitem : names().delitem;
   const bool own =
-      !is_builtin_dict(type) && recorder.lookup_type(type, name) != cpython::lookup_type(&PyDict_Type, name);
+      !is_builtin_dict(type) && recorder.reads.lookup_type(type, name) != cpython::lookup_type(&PyDict_Type, name);
   return own ? nullptr : store ? dict_setitem : dict_delitem;
 }
 
 // Writes or deletes (container, key, value or nothing). False: not known how.
 bool write_item(Recorder& recorder, ShadowFrame& frame, Arguments args, int pops) {
-  PyTypeObject* type = recorder.type_of(args.values[0]);
+  PyTypeObject* type = recorder.heap.type_of(args.values[0]);
   const bool store = args.values.size() == 3;
   Driven write = item_writer(recorder, args.values[0], store);
   if (write == nullptr && type != nullptr && type->tp_as_mapping != nullptr &&
@@ -149,7 +155,7 @@ bool write_item(Recorder& recorder, ShadowFrame& frame, Arguments args, int pops
 Invoke class_subscript(Recorder& recorder, ShadowFrame& frame, Val cls, Val key, int pops) {
   PyObject* method = nullptr;
   if (cls.object() != nullptr)
-    method = recorder.lookup_type(reinterpret_cast<PyTypeObject*>(cls.object()), names().class_getitem);
+    method = recorder.reads.lookup_type(reinterpret_cast<PyTypeObject*>(cls.object()), names().class_getitem);
   if (!recorder.live()) return Invoke::kStopped;
   PyObject* function = nullptr;
   if (method != nullptr && Py_TYPE(method) == &PyClassMethod_Type) function = classmethod_callable(method);
@@ -157,16 +163,16 @@ Invoke class_subscript(Recorder& recorder, ShadowFrame& frame, Val cls, Val key,
     return generic_alias(recorder, frame, cls, key, pops);
   Arguments args;
   args.values = {cls, key};
-  return recorder.invoke_function(frame, Val::constant(function), args, Then::kPush, pops);
+  return invoke_function(recorder, frame, Val::constant(function), args, Then::kPush, pops);
 }
 
 // What only CPython's own result tells: a part of a sequence, an item of a constant. False: another.
 bool observe_item(Recorder& recorder, ShadowFrame& frame, Val container, Val key, int pops) {
-  PyTypeObject* type = recorder.type_of(container);
+  PyTypeObject* type = recorder.heap.type_of(container);
   if (is_item_sequence(type)) return observe_part(recorder, frame, container, key, pops);
   const bool plain = type == &PyUnicode_Type || type == &PyBytes_Type || type == &PyRange_Type;
   if (!plain || !container.is_const() || !is_plain_key(recorder, key)) return false;
-  recorder.observe(frame, pops, take_owned);
+  observe(frame, pops, take_owned);
   frame.pending.folds = true;
   return true;
 }
@@ -174,17 +180,17 @@ bool observe_item(Recorder& recorder, ShadowFrame& frame, Val container, Val key
 }  // namespace
 
 static void load_item(Recorder& recorder, ShadowFrame& frame, Val container, Val key, int pops) {
-  if (recorder.ask_about(frame, SiteKind::kSubscr, {container, key}, pops, 1)) return;
-  PyTypeObject* type = recorder.type_of(container);
+  if (ask_about(recorder, frame, SiteKind::kSubscr, {container, key}, pops, 1)) return;
+  PyTypeObject* type = recorder.heap.type_of(container);
   if (type != nullptr && !container.is_reg()) {
-    if (key.is_reg() && !recorder.touches_tensor(key))
-      if (const Val forced = recorder.force(key); !forced.is_null()) key = forced;
+    if (key.is_reg() && !touches_tensor(recorder, key))
+      if (const Val forced = force(recorder, key); !forced.is_null()) key = forced;
     if (observe_item(recorder, frame, container, key, pops) || !recorder.live()) return;
     Val item;
     const int found = known_item(recorder, container, key, &item);
     if (!recorder.live()) return;
-    if (found > 0) return recorder.known(frame, pops, item);
-    if (found == 0) return recorder.will_raise(frame, pops);
+    if (found > 0) return known(frame, pops, item);
+    if (found == 0) return will_raise(recorder, frame, pops);
     if (type == &PyType_Type && class_subscript(recorder, frame, container, key, pops) == Invoke::kStarted) return;
     Arguments args;
     args.values = {container, key};
@@ -199,10 +205,10 @@ void step_subscr(Recorder& recorder, ShadowFrame& frame) {
 }
 
 Val slice_of(Recorder& recorder, Val start, Val stop) {
-  const Val slice = recorder.new_virtual(VirtualKind::kSlice, &PySlice_Type);
-  recorder.set_field(slice, field::kSlice::kStart, start);
-  recorder.set_field(slice, field::kSlice::kStop, stop);
-  recorder.set_field(slice, field::kSlice::kStep, Val::constant(Py_None));
+  const Val slice = new_virtual(recorder, VirtualKind::kSlice, &PySlice_Type);
+  set_field(recorder, slice, field::kSlice::kStart, start);
+  set_field(recorder, slice, field::kSlice::kStop, stop);
+  set_field(recorder, slice, field::kSlice::kStep, Val::constant(Py_None));
   return slice;
 }
 
@@ -210,10 +216,10 @@ Val slice_of(Recorder& recorder, Val start, Val stop) {
 // calls out; the adapter looks at one before that.
 static Val slice_on_top(Recorder& recorder, ShadowFrame& frame) {
   const Val slice = slice_of(recorder, frame.top(2), frame.top(1));
-  PyObject *start = recorder.real(frame.top(2)), *stop = recorder.real(frame.top(1));
-  if (!recorder.touches_tensor(frame.top(3)) || start == nullptr || stop == nullptr) return slice;
+  PyObject *start = recorder.heap.real(frame.top(2)), *stop = recorder.heap.real(frame.top(1));
+  if (!touches_tensor(recorder, frame.top(3)) || start == nullptr || stop == nullptr) return slice;
   const Ref object = Ref::steal(PySlice_New(start, stop, nullptr));
-  if (object) recorder.model(slice).real = recorder.owned(object.get()).object();
+  if (object) recorder.heap.model(slice).real = recorder.reads.owned(object.get()).object();
   return slice;
 }
 
@@ -223,19 +229,19 @@ void step_load_slice(Recorder& recorder, ShadowFrame& frame) {
 
 void step_contains(Recorder& recorder, ShadowFrame& frame, bool invert) {
   Val key = frame.top(2), container = frame.top(1);
-  if (recorder.ask_about(frame, SiteKind::kContains, {container, key}, 2, 1, invert ? 1 : 0)) return;
+  if (ask_about(recorder, frame, SiteKind::kContains, {container, key}, 2, 1, invert ? 1 : 0)) return;
   if (!contains(recorder, frame, container, key, 2, invert) && recorder.live()) {
-    PyTypeObject* type = recorder.type_of(container);
+    PyTypeObject* type = recorder.heap.type_of(container);
     recorder.stop(Abort::kUnknownOperand, std::string("membership in ") + (type == nullptr ? "?" : type->tp_name));
   }
 }
 
 static void store_item(Recorder& recorder, ShadowFrame& frame, Val container, Val key, Val value, int pops) {
-  if (recorder.ask_about(frame, SiteKind::kStoreSubscr, {container, key, value}, pops, 0)) return;
+  if (ask_about(recorder, frame, SiteKind::kStoreSubscr, {container, key, value}, pops, 0)) return;
   Arguments args;
   args.values = {container, key, value};
   if (write_item(recorder, frame, args, pops)) return;
-  PyTypeObject* type = recorder.type_of(container);
+  PyTypeObject* type = recorder.heap.type_of(container);
   if (recorder.live())
     recorder.stop(Abort::kWrite, std::string("an item of ") + (type == nullptr ? "?" : type->tp_name));
 }
@@ -259,23 +265,23 @@ void step_build(Recorder& recorder, ShadowFrame& frame, Instruction now) {
   const Val* operands = &frame.slots[static_cast<size_t>(frame.locals + frame.sp - count)];
   switch (now.operation) {
     case Operation::kBuildTuple:
-      return recorder.known(frame, count, recorder.new_tuple(&PyTuple_Type, operands, static_cast<size_t>(count)));
+      return known(frame, count, recorder.new_tuple(&PyTuple_Type, operands, static_cast<size_t>(count)));
     case Operation::kBuildList:
-      return recorder.known(frame, count, recorder.new_list(operands, static_cast<size_t>(count)));
+      return known(frame, count, recorder.new_list(operands, static_cast<size_t>(count)));
     case Operation::kBuildSlice: {
-      Val slice = recorder.new_virtual(VirtualKind::kSlice, &PySlice_Type);
-      for (int i = 0; i < count; ++i) recorder.set_field(slice, static_cast<uint32_t>(i), operands[i]);
-      if (count == 2) recorder.set_field(slice, field::kSlice::kStep, Val::constant(Py_None));
-      return recorder.known(frame, count, slice);
+      Val slice = new_virtual(recorder, VirtualKind::kSlice, &PySlice_Type);
+      for (int i = 0; i < count; ++i) set_field(recorder, slice, static_cast<uint32_t>(i), operands[i]);
+      if (count == 2) set_field(recorder, slice, field::kSlice::kStep, Val::constant(Py_None));
+      return known(frame, count, slice);
     }
     case Operation::kBuildSet: {
-      Val set = recorder.new_virtual(VirtualKind::kSet, &PySet_Type);
+      Val set = new_virtual(recorder, VirtualKind::kSet, &PySet_Type);
       for (int i = 0; i < count; ++i) {
-        PyObject* item = recorder.key_of(operands[i]);
+        PyObject* item = key_of(recorder, operands[i]);
         if (item == nullptr) return recorder.live() ? recorder.stop(Abort::kUnknownOperand, "a set item") : void();
-        recorder.dict_set(set, item, operands[i]);
+        dict_set(recorder, set, item, operands[i]);
       }
-      return recorder.known(frame, count, set);
+      return known(frame, count, set);
     }
     case Operation::kBuildMap:
       return build_map(recorder, frame, count, nullptr);
@@ -293,21 +299,21 @@ void step_build(Recorder& recorder, ShadowFrame& frame, Instruction now) {
       Val target = frame.top(count + 1), item = frame.top();
       if (!target.is_virtual()) return recorder.stop(Abort::kUnknownOperand, "a comprehension");
       if (now.is(Operation::kSetAdd)) {
-        PyObject* key = recorder.key_of(item);
+        PyObject* key = key_of(recorder, item);
         if (key == nullptr) return recorder.live() ? recorder.stop(Abort::kUnknownOperand, "a set item") : void();
-        recorder.dict_set(target, key, item);
+        dict_set(recorder, target, key, item);
       } else {
-        recorder.model(target).items.push_back(item);
-        recorder.log(target, LogOp::kItem, Val(), item);
+        recorder.heap.model(target).items.push_back(item);
+        log(recorder, target, LogOp::kItem, Val(), item);
       }
       frame.sp -= 1;
       return;
     }
     case Operation::kMapAdd: {
       Val target = frame.top(count + 2), key = frame.top(2), value = frame.top(1);
-      PyObject* object = target.is_virtual() ? recorder.key_in(target, key) : nullptr;
+      PyObject* object = target.is_virtual() ? key_in(recorder, target, key) : nullptr;
       if (object == nullptr) return recorder.live() ? recorder.stop(Abort::kUnknownOperand, "a dict key") : void();
-      recorder.dict_set(target, object, value);
+      dict_set(recorder, target, object, value);
       frame.sp -= 2;
       return;
     }
@@ -319,8 +325,8 @@ void step_build(Recorder& recorder, ShadowFrame& frame, Instruction now) {
       return update(recorder, frame, frame.top(count + 1), frame.top());
     case Operation::kListToTuple: {
       Vals items;
-      if (!recorder.try_items(frame.top(), &items)) return recorder.stop(Abort::kUnknownOperand, "a list");
-      return recorder.known(frame, 1, recorder.new_tuple(&PyTuple_Type, items.data(), items.size()));
+      if (!try_items(recorder, frame.top(), &items)) return recorder.stop(Abort::kUnknownOperand, "a list");
+      return known(frame, 1, recorder.new_tuple(&PyTuple_Type, items.data(), items.size()));
     }
     default:
       if (!step_match(recorder, frame, now))

@@ -1,6 +1,11 @@
 // Exceptions that are raised and caught inside the recorded call, as a consequence of guarded facts: they leave no
 // trace.
+#include "record/calls.h"
 #include "record/mirror/builtins.h"
+#include "record/state/contents.h"
+#include "record/state/exceptions.h"
+#include "record/state/pending.h"
+#include "record/step/raised.h"
 #include "record/step/step.h"
 
 namespace pijit {
@@ -19,24 +24,24 @@ void check_match(Recorder& recorder, ShadowFrame& frame) {
   Val classes = frame.top();
   Vals items;
   bool known = classes.object() != nullptr && is_builtin_class(classes.object());
-  if (known && PyTuple_CheckExact(classes.object())) known = recorder.reads().guard_parts(classes.object());
-  if (!known && recorder.is_virtual(classes, VirtualKind::kTuple)) {
+  if (known && PyTuple_CheckExact(classes.object())) known = recorder.reads.guard_parts(classes.object());
+  if (!known && recorder.heap.is_virtual(classes, VirtualKind::kTuple)) {
     known = true;
-    for (Val item : recorder.model(classes).items)
+    for (Val item : recorder.heap.model(classes).items)
       known = known && item.object() != nullptr && is_builtin_class(item.object());
   }
   if (!known) return recorder.stop(Abort::kUnknownOperand, "an exception class");
   const Val exception = frame.top(2);
   if (exception.is_virtual() && !guard_class(recorder, exception)) return;
-  recorder.observe(frame, 1, take_owned);
+  observe(frame, 1, take_owned);
 }
 
 // except*: what is not known of a group is an opaque call.
 void check_group_match(Recorder& recorder, ShadowFrame& frame) {
   Vals items;
   std::vector<PyTypeObject*> classes;
-  const bool many = recorder.type_of(frame.top()) == &PyTuple_Type;
-  bool known = !many || recorder.try_items(frame.top(), &items);
+  const bool many = recorder.heap.type_of(frame.top()) == &PyTuple_Type;
+  bool known = !many || try_items(recorder, frame.top(), &items);
   if (!many) items.push_back(frame.top());
   for (Val item : items) {
     known = known && item.object() != nullptr && !PyTuple_CheckExact(item.object()) && is_builtin_class(item.object());
@@ -53,13 +58,13 @@ bool is_stop_iteration(PyTypeObject* type) {
 // The exception comes from what the generator delegates to.
 void end_throw(Recorder& recorder, ShadowFrame& frame) {
   const Val exception = frame.top();
-  PyTypeObject* type = recorder.type_of(exception);
-  if (type == nullptr || !recorder.is_virtual(exception, VirtualKind::kException))
+  PyTypeObject* type = recorder.heap.type_of(exception);
+  if (type == nullptr || !recorder.heap.is_virtual(exception, VirtualKind::kException))
     return recorder.stop(Abort::kUnknownOperand, "an exception");
-  if (!is_stop_iteration(type)) return recorder.will_raise(frame, 1, exception, true);
-  if (recorder.is_foreign(exception)) return recorder.stop(Abort::kUnknownOperand, "the value of a StopIteration");
+  if (!is_stop_iteration(type)) return will_raise(recorder, frame, 1, exception, true);
+  if (is_foreign(recorder, exception)) return recorder.stop(Abort::kUnknownOperand, "the value of a StopIteration");
   frame.sp -= 1;
-  frame.top() = recorder.stop_value(exception);
+  frame.top() = stop_value(recorder, exception);
   frame.top(2) = Val::constant(Py_None);
 }
 
@@ -67,13 +72,13 @@ void end_throw(Recorder& recorder, ShadowFrame& frame) {
 void exit_with(Recorder& recorder, ShadowFrame& frame) {
   const Val exception = frame.top();
   const Callee exit = frame.exit_callee();
-  if (!recorder.is_virtual(exception, VirtualKind::kException))
+  if (!recorder.heap.is_virtual(exception, VirtualKind::kException))
     return recorder.stop(Abort::kUnknownOperand, "an exception");
   Arguments args;
-  args.values = {Val::constant(reinterpret_cast<PyObject*>(recorder.type_of(exception))), exception,
-                 recorder.traceback_of(exception)};
+  args.values = {Val::constant(reinterpret_cast<PyObject*>(recorder.heap.type_of(exception))), exception,
+                 traceback_of(recorder, exception)};
   if (!exit.self.is_null()) args.values.insert(args.values.begin(), exit.self);
-  if (recorder.invoke(frame, exit.callable, args, 0) == Invoke::kStarted || !recorder.live()) return;
+  if (invoke(recorder, frame, exit.callable, args, 0) == Invoke::kStarted || !recorder.live()) return;
   frame.pending.active = false;
   recorder.stop(Abort::kUnknownCall, "__exit__");
 }
@@ -84,7 +89,7 @@ void step_exception(Recorder& recorder, ShadowFrame& frame, Instruction now) {
   switch (now.operation) {
     case Operation::kPushException: {
       Val exception = frame.pop();
-      frame.push(recorder.saved_exception());
+      frame.push(saved_exception(recorder));
       frame.push(exception);
       frame.handled.push_back(exception);
       return;
@@ -104,21 +109,22 @@ void step_exception(Recorder& recorder, ShadowFrame& frame, Instruction now) {
       return exit_with(recorder, frame);
     case Operation::kRaise: {
       const int count = now.argument;
-      Val raised = count > 0 ? frame.top(count) : recorder.handling();
+      Val raised = count > 0 ? frame.top(count) : recorder.frames.handling();
       const Val cause = count > 1 ? frame.top() : Val();
-      const bool known = cause.object() == Py_None || recorder.is_virtual(cause, VirtualKind::kException);
+      const bool known = cause.object() == Py_None || recorder.heap.is_virtual(cause, VirtualKind::kException);
       if (count > 1 && !known) return recorder.stop(Abort::kUnknownOperand, "the cause of an exception");
-      if (recorder.is_virtual(raised, VirtualKind::kException)) {
-        recorder.will_raise(frame, count, raised, count == 0);
+      if (recorder.heap.is_virtual(raised, VirtualKind::kException)) {
+        will_raise(recorder, frame, count, raised, count == 0);
       } else if (raised.object() != nullptr && is_builtin_class(raised.object())) {
-        recorder.will_raise(frame, count);
+        will_raise(recorder, frame, count);
       } else {
         return recorder.stop(Abort::kUnknownOperand, "raising an object");
       }
-      return recorder.raised_from(cause);
+      recorder.raise.cause = cause;
+      return;
     }
     case Operation::kStopIterationError: {
-      PyTypeObject* type = recorder.type_of(frame.top());
+      PyTypeObject* type = recorder.heap.type_of(frame.top());
       if (type == nullptr || is_stop_iteration(type))
         return recorder.stop(Abort::kUnknownOperand, "a StopIteration that leaves a generator");
       return;  // any other leaves it as it is
@@ -126,12 +132,12 @@ void step_exception(Recorder& recorder, ShadowFrame& frame, Instruction now) {
     case Operation::kEndThrow:
       return end_throw(recorder, frame);
     case Operation::kReraise:
-      if (frame.top().is_reg() && recorder.type_of(frame.top()) != nullptr) {
-        frame.top() = recorder.as_exception(frame.top(), recorder.stack_real(1));
+      if (frame.top().is_reg() && recorder.heap.type_of(frame.top()) != nullptr) {
+        frame.top() = as_exception(recorder, frame.top(), recorder.frames.operand(1));
         frame.mark.time = recorder.trace().clock;  // an exit here names it
         frame.snapshot = kNone;
       }
-      return recorder.will_raise(frame, 1, frame.top(), true);
+      return will_raise(recorder, frame, 1, frame.top(), true);
     default:
       return recorder.stop(Abort::kUnknownOpcode, "");
   }

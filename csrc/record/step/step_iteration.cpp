@@ -2,7 +2,15 @@
 #include <algorithm>
 
 #include "cpython/keys.h"
+#include "record/calls.h"
 #include "record/mirror/builtins.h"
+#include "record/shared.h"
+#include "record/state/contents.h"
+#include "record/state/generators.h"
+#include "record/state/pending.h"
+#include "record/state/values.h"
+#include "record/step/heads.h"
+#include "record/step/next.h"
 #include "record/step/step.h"
 
 namespace pijit {
@@ -49,7 +57,7 @@ Task<Val> unpack(Drive& drive, Arguments args) {
 }
 
 void start_unpack(Recorder& recorder, ShadowFrame& frame, int before, int after, bool starred) {
-  auto number = [&](int value) { return recorder.owned(Ref::steal(PyLong_FromLong(value)).get()); };
+  auto number = [&](int value) { return recorder.reads.owned(Ref::steal(PyLong_FromLong(value)).get()); };
   Arguments args;
   args.values = {frame.top(), number(before), number(after)};
   if (starred) args.values.push_back(Val::constant(Py_True));
@@ -78,7 +86,7 @@ static int set_item_at(Recorder& recorder, Model& iterator, Val* item) {
   const size_t epoch = recorder.trace().epochs.size();
   if (iterator.ahead.empty() || iterator.ahead_epoch != epoch) {
     Vals items;
-    if (!recorder.try_items(iterator.items[0], &items)) return -1;
+    if (!try_items(recorder, iterator.items[0], &items)) return -1;
     if (!iterator.ahead.empty() && iterator.ahead.all() != items) return -1;
     iterator.ahead.all() = items;
     iterator.ahead_epoch = epoch;
@@ -90,25 +98,25 @@ static int set_item_at(Recorder& recorder, Model& iterator, Val* item) {
 
 int next_item(Recorder& recorder, Val iterator, Val* item) {
   if (!iterator.is_virtual()) return -1;
-  Model& content = recorder.model(iterator);
+  Model& content = recorder.heap.model(iterator);
   if (content.kind == VirtualKind::kIterator) {
     const bool deque = content.type == deque_iterator_type();  // looks at it even where it has ended
     if (content.position == kExhausted && !deque) return 0;
-    if (recorder.is_stale(iterator.index(), recorder.trace().clock)) return -1;
+    if (recorder.heap.is_stale(iterator.index(), recorder.trace().clock)) return -1;
     const Val source = content.items[0];
-    if (!recorder.has_first_size(content)) return -1;  // foreign code reshaped it
+    if (!has_first_size(recorder, content)) return -1;  // foreign code reshaped it
     const bool reversed = is_reversed(content);
-    PyTypeObject* of = recorder.type_of(source);
+    PyTypeObject* of = recorder.heap.type_of(source);
     const bool set = of == &PySet_Type || of == &PyFrozenSet_Type;
     // That of a list counts down from where the list ended then.
     const bool down = content.type == &PyListRevIter_Type;
     const Py_ssize_t index = down ? next_reversed(content) : static_cast<Py_ssize_t>(content.position);
     const int more = set         ? set_item_at(recorder, content, item)
                      : index < 0 ? 0
-                                 : recorder.item_at(source, static_cast<size_t>(index), reversed && !down, item);
+                                 : item_at(recorder, source, static_cast<size_t>(index), reversed && !down, item);
     if (more < 0) return -1;
     content.position = more > 0 ? content.position + 1 : kExhausted;
-    recorder.log(iterator, LogOp::kIndex, Val(), Val(), content.position);
+    log(recorder, iterator, LogOp::kIndex, Val(), Val(), content.position);
     return more;
   }
   return -1;
@@ -116,9 +124,9 @@ int next_item(Recorder& recorder, Val iterator, Val* item) {
 
 void step_get_iter(Recorder& recorder, ShadowFrame& frame) {
   Val iterable = frame.top();
-  if (recorder.ask_about(frame, SiteKind::kIter, {iterable}, 1, 1)) return;
+  if (ask_about(recorder, frame, SiteKind::kIter, {iterable}, 1, 1)) return;
   if (!make_iterator(recorder, frame, iterable, 1) && recorder.live()) {
-    PyTypeObject* type = recorder.type_of(iterable);
+    PyTypeObject* type = recorder.heap.type_of(iterable);
     recorder.stop(Abort::kUnknownOperand, std::string("iteration over ") + (type == nullptr ? "?" : type->tp_name));
   }
 }
@@ -128,8 +136,8 @@ static bool await_item(Recorder& recorder, ShadowFrame& frame, Val iterator, The
   Val item;
   const int more = next_item(recorder, iterator, &item);
   if (more < 0 || !recorder.live()) return false;
-  if (more > 0 && frame.taken_at == frame.instruction) item = recorder.as_register(item);
-  Pending& pending = recorder.await(frame, 0, 1);
+  if (more > 0 && frame.taken_at == frame.instruction) item = as_register(recorder, item);
+  Pending& pending = await(frame, 0, 1);
   pending.result = item;
   pending.has_result = more > 0;
   pending.then = then;
@@ -139,18 +147,18 @@ static bool await_item(Recorder& recorder, ShadowFrame& frame, Val iterator, The
 
 void step_for_iter(Recorder& recorder, ShadowFrame& frame) {
   Val iterator = frame.top();
-  if (recorder.is_virtual(iterator, VirtualKind::kGenerator) && recorder.may_resume(iterator))
-    return static_cast<void>(recorder.expect_generator(frame, iterator, Then::kNext, 0));
-  if (await_item(recorder, frame, iterator, Then::kNext) || recorder.go_advance(frame)) return;
+  if (recorder.heap.is_virtual(iterator, VirtualKind::kGenerator) && may_resume(recorder, iterator))
+    return static_cast<void>(expect_generator(frame, iterator, Then::kNext, 0));
+  if (await_item(recorder, frame, iterator, Then::kNext) || go_advance(recorder, frame)) return;
   if (drive(recorder, frame, next_of, only(iterator), 0, Then::kNext) == Invoke::kUnknown)
     recorder.stop(Abort::kUnknownOperand, "iteration over an unknown iterator");
 }
 
 void step_yield_from(Recorder& recorder, ShadowFrame& frame) {
   const bool awaits = (frame.code->co_flags & (CO_COROUTINE | CO_ITERABLE_COROUTINE)) != 0;
-  if (recorder.type_of(frame.top()) == &PyCoro_Type && !awaits)
+  if (recorder.heap.type_of(frame.top()) == &PyCoro_Type && !awaits)
     return recorder.stop(Abort::kUnknownOperand, "yield from a coroutine");
-  if (!recorder.is_virtual(frame.top(), VirtualKind::kGenerator)) step_get_iter(recorder, frame);
+  if (!recorder.heap.is_virtual(frame.top(), VirtualKind::kGenerator)) step_get_iter(recorder, frame);
 }
 
 // object.__await__(), of a class that has it in Python.
@@ -164,13 +172,13 @@ static Task<Val> awaitable_of(Drive& drive, Arguments args) {
 
 void step_awaitable(Recorder& recorder, ShadowFrame& frame) {
   const Val awaited = frame.top();
-  if (recorder.is_virtual(awaited, VirtualKind::kGenerator)) {
-    const Val function = recorder.virtual_field(awaited, 0);
-    PyObject* code =
-        function.is_virtual() ? recorder.virtual_field(function, 0).object() : PyFunction_GET_CODE(function.object());
+  if (recorder.heap.is_virtual(awaited, VirtualKind::kGenerator)) {
+    const Val function = recorder.heap.virtual_field(awaited, 0);
+    PyObject* code = function.is_virtual() ? recorder.heap.virtual_field(function, 0).object()
+                                           : PyFunction_GET_CODE(function.object());
     const bool awaitable =
         (reinterpret_cast<PyCodeObject*>(code)->co_flags & (CO_COROUTINE | CO_ITERABLE_COROUTINE)) != 0;
-    if (awaitable && recorder.delegate_of(awaited).is_null()) return;
+    if (awaitable && delegate_of(recorder, awaited).is_null()) return;
     return recorder.stop(Abort::kUnknownOperand, "await");
   }
   if (drive(recorder, frame, awaitable_of, only(awaited), 1) == Invoke::kUnknown)
@@ -179,9 +187,9 @@ void step_awaitable(Recorder& recorder, ShadowFrame& frame) {
 
 void step_send(Recorder& recorder, ShadowFrame& frame) {
   const Val receiver = frame.top(2), value = frame.top();
-  if (recorder.is_virtual(receiver, VirtualKind::kGenerator) && recorder.may_resume(receiver) &&
-      (value.object() == Py_None || recorder.has_begun(receiver))) {
-    recorder.expect_generator(frame, receiver, Then::kSend, 0, value);
+  if (recorder.heap.is_virtual(receiver, VirtualKind::kGenerator) && may_resume(recorder, receiver) &&
+      (value.object() == Py_None || has_begun(recorder, receiver))) {
+    expect_generator(frame, receiver, Then::kSend, 0, value);
     return;
   }
   if (value.object() == Py_None && await_item(recorder, frame, receiver, Then::kSend)) return;
@@ -192,7 +200,7 @@ void step_send(Recorder& recorder, ShadowFrame& frame) {
 
 void step_unpack(Recorder& recorder, ShadowFrame& frame, int count) {
   Val value = frame.top();
-  if (!recorder.ask_about(frame, SiteKind::kUnpack, {value}, 1, 4, count))
+  if (!ask_about(recorder, frame, SiteKind::kUnpack, {value}, 1, 4, count))
     start_unpack(recorder, frame, count, 0, false);
 }
 

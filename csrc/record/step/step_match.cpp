@@ -1,6 +1,8 @@
 // The match statement on subjects whose class and content are known.
 #include "cpython/keys.h"
 #include "record/mirror/builtins.h"
+#include "record/state/contents.h"
+#include "record/state/pending.h"
 #include "record/step/step.h"
 
 namespace pijit {
@@ -10,41 +12,41 @@ void push_flag(Recorder& recorder, ShadowFrame& frame, unsigned long flag) {
   PyTypeObject* type = guarded_type(recorder, frame.top());
   if (type == nullptr)
     return recorder.live() ? recorder.stop(Abort::kUnknownOperand, "the subject of a match") : void();
-  recorder.guard_type_version(type);
-  if (recorder.live()) recorder.known(frame, 0, Val::constant((type->tp_flags & flag) != 0 ? Py_True : Py_False));
+  recorder.reads.guard_type_version(type);
+  if (recorder.live()) known(frame, 0, Val::constant((type->tp_flags & flag) != 0 ? Py_True : Py_False));
 }
 
 // len(subject), above it.
 void push_length(Recorder& recorder, ShadowFrame& frame) {
   Vals items;
   Objects keys;
-  PyTypeObject* type = frame.top().is_reg() ? nullptr : recorder.type_of(frame.top());
+  PyTypeObject* type = frame.top().is_reg() ? nullptr : recorder.heap.type_of(frame.top());
   const bool sequence =
       type != nullptr && (type == &PyList_Type || type == &PyRange_Type || PyType_IsSubtype(type, &PyTuple_Type));
   const bool mapping = type == &PyDict_Type || type == &PyODict_Type;
-  const bool known = sequence  ? recorder.try_items(frame.top(), &items)
-                     : mapping ? recorder.dict_content(frame.top(), &keys, &items)
-                               : false;
-  if (!known) return recorder.live() ? recorder.stop(Abort::kUnknownOperand, "the length of a subject") : void();
-  recorder.known(frame, 0, recorder.owned(Ref::steal(PyLong_FromSize_t(items.size())).get()));
+  const bool is_known = sequence  ? try_items(recorder, frame.top(), &items)
+                        : mapping ? dict_content(recorder, frame.top(), &keys, &items)
+                                  : false;
+  if (!is_known) return recorder.live() ? recorder.stop(Abort::kUnknownOperand, "the length of a subject") : void();
+  known(frame, 0, recorder.reads.owned(Ref::steal(PyLong_FromSize_t(items.size())).get()));
 }
 
 // The values of the keys on top as a tuple, or None when one is missing.
 void push_values(Recorder& recorder, ShadowFrame& frame) {
   const Val subject = frame.top(2);
   Vals keys, values;
-  PyTypeObject* type = recorder.type_of(subject);
-  bool known =
-      (type == &PyDict_Type || type == &PyODict_Type) && !subject.is_reg() && recorder.try_items(frame.top(), &keys);
-  for (size_t i = 0; i < keys.size() && known; ++i) {
+  PyTypeObject* type = recorder.heap.type_of(subject);
+  bool is_known =
+      (type == &PyDict_Type || type == &PyODict_Type) && !subject.is_reg() && try_items(recorder, frame.top(), &keys);
+  for (size_t i = 0; i < keys.size() && is_known; ++i) {
     Val value;
     const int found = mapping_find(recorder, subject, keys[i], &value);
-    if (found == 0) return recorder.known(frame, 0, Val::constant(Py_None));
-    known = found > 0;
+    if (found == 0) return known(frame, 0, Val::constant(Py_None));
+    is_known = found > 0;
     values.push_back(value);
   }
-  if (!known) return recorder.live() ? recorder.stop(Abort::kUnknownOperand, "the keys of a subject") : void();
-  recorder.known(frame, 0, recorder.new_tuple(&PyTuple_Type, values.data(), values.size()));
+  if (!is_known) return recorder.live() ? recorder.stop(Abort::kUnknownOperand, "the keys of a subject") : void();
+  known(frame, 0, recorder.new_tuple(&PyTuple_Type, values.data(), values.size()));
 }
 
 // Stands for an attribute that is not there.
@@ -57,7 +59,7 @@ Task<Val> attribute_of(Drive& drive, Val object, PyObject* name) {
   static PyObject* const getattr = PyDict_GetItemString(PyEval_GetBuiltins(), "getattr");
   Arguments args;
   args.values.push_back(object);
-  args.values.push_back(drive.recorder().owned(name));
+  args.values.push_back(drive.recorder().reads.owned(name));
   args.values.push_back(missing());
   Val value = co_await call(drive, Val::constant(getattr), args);
   co_return value;
@@ -74,10 +76,10 @@ Task<Vals> positional_names(Drive& drive, Val type, size_t count, bool* self) {
     if (count > (*self ? 1 : 0)) co_await drive.raise();
     co_return known;
   }
-  PyTypeObject* kind = recorder.type_of(given);
+  PyTypeObject* kind = recorder.heap.type_of(given);
   if (given.is_reg() || kind == nullptr) co_await drive.unknown();
   if (kind != &PyTuple_Type) co_await drive.raise();
-  if (!recorder.try_items(given, &known)) co_await drive.unknown();
+  if (!try_items(recorder, given, &known)) co_await drive.unknown();
   if (known.size() < count) co_await drive.raise();
   known.resize(count);
   co_return known;
@@ -100,7 +102,7 @@ Task<Val> class_pattern(Drive& drive, Arguments args) {
   if (self) found.push_back(subject);
   PyObject* keywords = args.values[2].object();
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(keywords); ++i)
-    wanted.push_back(recorder.owned(PyTuple_GET_ITEM(keywords, i)));
+    wanted.push_back(recorder.reads.owned(PyTuple_GET_ITEM(keywords, i)));
   KeyList seen;
   for (const Val name : wanted) {
     if (name.object() == nullptr) co_await drive.unknown();
@@ -115,7 +117,8 @@ Task<Val> class_pattern(Drive& drive, Arguments args) {
 
 void match_class(Recorder& recorder, ShadowFrame& frame, int count) {
   Arguments args;
-  args.values = {frame.top(3), frame.top(2), frame.top(1), recorder.owned(Ref::steal(PyLong_FromLong(count)).get())};
+  args.values = {frame.top(3), frame.top(2), frame.top(1),
+                 recorder.reads.owned(Ref::steal(PyLong_FromLong(count)).get())};
   if (drive(recorder, frame, class_pattern, args, 3) == Invoke::kUnknown)
     recorder.stop(Abort::kUnknownOperand, "a class pattern");
 }

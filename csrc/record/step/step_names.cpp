@@ -1,5 +1,8 @@
 // Variables of a class body: its namespace first, then what functions see.
 #include "cpython/keys.h"
+#include "record/state/pending.h"
+#include "record/state/snapshot.h"
+#include "record/state/values.h"
 #include "record/step/step.h"
 
 namespace pijit {
@@ -8,7 +11,7 @@ namespace {
 void setup_annotations(Recorder& recorder, ShadowFrame& frame) {
   static PyObject* const name = PyUnicode_InternFromString("__annotations__");
   Val known;
-  if (!recorder.dict_find(frame.names, name, &known)) recorder.dict_set(frame.names, name, recorder.new_dict());
+  if (!dict_find(recorder, frame.names, name, &known)) dict_set(recorder, frame.names, name, new_dict(recorder));
 }
 
 // Functions in a class body, and the bodies of classes in functions, look into a namespace that is on the stack first.
@@ -17,9 +20,9 @@ void load_after_namespace(Recorder& recorder, ShadowFrame& frame, Instruction no
   PyObject* name = PyTuple_GET_ITEM(of_cell ? frame.code->co_localsplusnames : frame.code->co_names, now.argument);
   const Val space = frame.top();
   Val value;
-  if (!space.is_virtual() || recorder.model(space).kind != VirtualKind::kDict)
+  if (!space.is_virtual() || recorder.heap.model(space).kind != VirtualKind::kDict)
     return recorder.stop(Abort::kUnknownOperand, "a namespace");
-  if (recorder.dict_find(space, name, &value)) return recorder.known(frame, 1, value);
+  if (dict_find(recorder, space, name, &value)) return known(frame, 1, value);
   frame.pop();
   if (of_cell) return load_deref(recorder, frame, now.argument);
   load_global(recorder, frame, name, false);
@@ -28,8 +31,8 @@ void load_after_namespace(Recorder& recorder, ShadowFrame& frame, Instruction no
 // True: the namespace has it, and it is the result.
 bool load_own(Recorder& recorder, ShadowFrame& frame, PyObject* name) {
   Val value;
-  if (!recorder.dict_find(frame.names, name, &value)) return false;
-  recorder.known(frame, 0, value);
+  if (!dict_find(recorder, frame.names, name, &value)) return false;
+  known(frame, 0, value);
   return true;
 }
 
@@ -40,17 +43,17 @@ void step_names(Recorder& recorder, ShadowFrame& frame, Instruction now) {
     return load_after_namespace(recorder, frame, now);
   if (frame.names.is_null()) return recorder.stop(Abort::kUnknownOpcode, "the variables of a module");
   // It is run once more where a replay leaves it. If it cannot be, CPython runs all of the statement.
-  if (!recorder.may_leave()) return recorder.stop(Abort::kUnbuildable, "the body of a class with effects");
+  if (!may_leave(recorder)) return recorder.stop(Abort::kUnbuildable, "the body of a class with effects");
   if (now.is(Operation::kSetupAnnotations)) return setup_annotations(recorder, frame);
   if (now.is(Operation::kLoadLocals)) return frame.push(frame.names);
   PyObject* names = now.is(Operation::kLoadClassDeref) ? frame.code->co_localsplusnames : frame.code->co_names;
   PyObject* name = PyTuple_GET_ITEM(names, now.argument);
   switch (now.operation) {
     case Operation::kStoreName:
-      recorder.dict_set(frame.names, name, frame.pop());
+      dict_set(recorder, frame.names, name, frame.pop());
       return;
     case Operation::kDeleteName:
-      if (!recorder.dict_delete(frame.names, name)) recorder.will_raise(frame, 0);
+      if (!dict_delete(recorder, frame.names, name)) will_raise(recorder, frame, 0);
       return;
     case Operation::kLoadName:
       if (!load_own(recorder, frame, name)) load_global(recorder, frame, name, false);

@@ -1,14 +1,23 @@
 // Attributes, calls, with blocks and imports, one instruction at a time.
 #include "cpython/keys.h"
 #include "cpython/members.h"
+#include "record/calls.h"
 #include "record/mirror/builtins.h"
+#include "record/shared.h"
+#include "record/state/contents.h"
+#include "record/state/instances.h"
+#include "record/state/pending.h"
+#include "record/state/snapshot.h"
+#include "record/state/values.h"
+#include "record/state/varying.h"
+#include "record/state/writes.h"
 #include "record/step/step.h"
 
 namespace pijit {
 namespace {
 
 void describe_type(Recorder& recorder, Val value, std::string* out) {
-  PyTypeObject* type = recorder.type_of(value);
+  PyTypeObject* type = recorder.heap.type_of(value);
   *out += type == nullptr ? "?" : type->tp_name;
 }
 
@@ -23,13 +32,13 @@ void stop_attribute(Recorder& recorder, Val object, PyObject* name) {
 void load_from(Recorder& recorder, ShadowFrame& frame, Val object, PyObject* name, int pops, int pushes) {
   Val result;
   bool missing = false;
-  Invoke outcome = recorder.get_attribute(frame, object, name, pops, &result, &missing);
+  Invoke outcome = get_attribute(recorder, frame, object, name, pops, &result, &missing);
   if (!recorder.live()) return;
   if (outcome == Invoke::kStarted) {
-    if (!frame.pending.active) recorder.known(frame, pops, result);
+    if (!frame.pending.active) known(frame, pops, result);
     frame.pending.pushes = static_cast<uint8_t>(pushes);
   } else if (missing) {
-    recorder.will_raise(frame, pops);
+    will_raise(recorder, frame, pops);
   } else {
     stop_attribute(recorder, object, name);
   }
@@ -41,8 +50,8 @@ void load(Recorder& recorder, ShadowFrame& frame, PyObject* name, int pops, int 
 
 std::string callable_name(Recorder& recorder, Val callable) {
   PyObject* object = callable.object();
-  if (callable.is_virtual() && recorder.model(callable).kind == VirtualKind::kBuiltinMethod)
-    object = recorder.virtual_field(callable, 0).object();
+  if (callable.is_virtual() && recorder.heap.model(callable).kind == VirtualKind::kBuiltinMethod)
+    object = recorder.heap.virtual_field(callable, 0).object();
   if (object != nullptr && PyType_Check(object)) return reinterpret_cast<PyTypeObject*>(object)->tp_name;
   if (object != nullptr && PyCFunction_Check(object))
     return reinterpret_cast<PyCFunctionObject*>(object)->m_ml->ml_name;
@@ -57,7 +66,7 @@ std::string callable_name(Recorder& recorder, Val callable) {
 }
 
 void start_call(Recorder& recorder, ShadowFrame& frame, Val callable, Arguments& args, int pops) {
-  Invoke outcome = recorder.invoke(frame, callable, args, pops);
+  Invoke outcome = invoke(recorder, frame, callable, args, pops);
   if (!recorder.live() || outcome == Invoke::kStarted) return;
   frame.pending.active = false;
   recorder.stop(Abort::kUnknownCall, callable_name(recorder, callable) + "(...)");
@@ -67,33 +76,33 @@ void start_call(Recorder& recorder, ShadowFrame& frame, Val callable, Arguments&
 // to its slot at *offset if that is not 0.
 Invoke descriptor_write(Recorder& recorder, ShadowFrame& frame, Val object, PyObject* name, Val value, int pops,
                         bool* plain, Py_ssize_t* offset) {
-  PyTypeObject* type = recorder.type_of(object);
-  PyObject *descriptor = recorder.lookup_type(type, name, object.object()), *dict = nullptr;
+  PyTypeObject* type = recorder.heap.type_of(object);
+  PyObject *descriptor = recorder.reads.lookup_type(type, name, object.object()), *dict = nullptr;
   *plain = false;
   if (!recorder.live()) return Invoke::kStopped;
-  if (descriptor != nullptr) recorder.guard_type_version(Py_TYPE(descriptor));
+  if (descriptor != nullptr) recorder.reads.guard_type_version(Py_TYPE(descriptor));
   if (!recorder.live()) return Invoke::kStopped;
   if (descriptor == nullptr || Py_TYPE(descriptor)->tp_descr_set == nullptr) {
     *plain = true;
     return Invoke::kUnknown;
   }
-  if (object.is_const() && !recorder.guard_instance(object.object(), &dict)) return Invoke::kStopped;
+  if (object.is_const() && !guard_instance(recorder, object.object(), &dict)) return Invoke::kStopped;
   if (Py_TYPE(descriptor) == &PyProperty_Type) {
     Ref setter = Ref::steal(PyObject_GetAttrString(descriptor, value.is_null() ? "fdel" : "fset"));
     if (!setter || Py_TYPE(setter.get()) != &PyFunction_Type) return Invoke::kUnknown;
     Arguments args;
     args.values = {object};
     if (!value.is_null()) args.values.push_back(value);
-    return recorder.invoke_function(frame, Val::constant(setter.get()), args, Then::kDrop, pops);
+    return invoke_function(recorder, frame, Val::constant(setter.get()), args, Then::kDrop, pops);
   }
   if (Py_TYPE(descriptor)->tp_descr_set == cpython::slot_functions().descr_set) {
-    PyObject* method = recorder.lookup_type(Py_TYPE(descriptor), value.is_null() ? names().delete_ : names().set);
+    PyObject* method = recorder.reads.lookup_type(Py_TYPE(descriptor), value.is_null() ? names().delete_ : names().set);
     if (!recorder.live()) return Invoke::kStopped;
     if (method == nullptr || Py_TYPE(method) != &PyFunction_Type) return Invoke::kUnknown;
     Arguments args;
     args.values = {Val::constant(descriptor), object};
     if (!value.is_null()) args.values.push_back(value);
-    return recorder.invoke_function(frame, Val::constant(method), args, Then::kDrop, pops);
+    return invoke_function(recorder, frame, Val::constant(method), args, Then::kDrop, pops);
   }
   if (const PyMemberDef* member = cpython::member_of(descriptor)) {
     *plain = object.is_virtual() || (member->type == T_OBJECT_EX && (member->flags & READONLY) == 0);
@@ -109,22 +118,22 @@ bool store_attribute(Recorder& recorder, ShadowFrame& frame, Val object, PyObjec
   bool plain = false;
   Py_ssize_t slot = 0;
   if (object.is_reg()) return false;  // its class may not be known, such as of what the call itself has defined
-  if (recorder.is_virtual(object, VirtualKind::kFunction))
+  if (recorder.heap.is_virtual(object, VirtualKind::kFunction))
     if (const int written = write_function_attribute(recorder, object, name, value); written != 0) return written > 0;
   Invoke outcome = descriptor_write(recorder, frame, object, name, value, pops, &plain, &slot);
   if (outcome != Invoke::kUnknown || !plain) return outcome == Invoke::kStarted;
   if (object.is_virtual()) {
-    VirtualKind kind = recorder.model(object).kind;
+    VirtualKind kind = recorder.heap.model(object).kind;
     if (kind != VirtualKind::kInstance && kind != VirtualKind::kFunction && kind != VirtualKind::kException)
       return false;
-    if (value.is_null()) return recorder.attr_delete(object, name);
-    recorder.attr_set(object, name, value);
+    if (value.is_null()) return attr_delete(recorder, object, name);
+    attr_set(recorder, object, name, value);
     return recorder.live();
   }
   PyObject* self = object.object();
   if (self == nullptr || PyType_Check(self) || PyModule_Check(self)) return false;
   PyObject* dict = nullptr;
-  if (!recorder.guard_instance(self, &dict)) return false;
+  if (!guard_instance(recorder, self, &dict)) return false;
   cpython::Storage storage = cpython::attribute_storage(self);
   PyObject* old = nullptr;
   if (slot != 0) {
@@ -134,25 +143,25 @@ bool store_attribute(Recorder& recorder, ShadowFrame& frame, Val object, PyObjec
   } else if (storage == cpython::Storage::kDict) {
     // What was there is not looked at, unless it is to be deleted: it may be another object in each call.
     Val before;
-    if (dict != nullptr && value.is_null() && recorder.find_item(dict, name, &before) < 0) return false;
-    if (dict != nullptr && !recorder.reads().touch_dict(dict)) return false;
+    if (dict != nullptr && value.is_null() && find_item(recorder, dict, name, &before) < 0) return false;
+    if (dict != nullptr && !recorder.reads.touch_dict(dict)) return false;
     if (cpython::dict_lookup(cpython::instance_dict(self), name, &old) < 0) return false;
   } else if (storage == cpython::Storage::kInline) {
     const Py_ssize_t index = cpython::shared_key_index(Py_TYPE(self), name);
     if (index >= 0) old = cpython::inline_value(self, index);
-    recorder.guard_no_dict_yet(self);
+    guard_no_dict_yet(recorder, self);
   } else {
     return false;
   }
-  Val real = value.is_null() ? value : recorder.materialize(value);
+  Val real = value.is_null() ? value : materialize(recorder, value);
   if (!recorder.live()) return false;
-  recorder.note_write(dict != nullptr ? dict : self, name, old, value);
-  if (dict != nullptr && (old == nullptr || value.is_null())) recorder.reshape(Val::constant(dict));
-  Node& node = recorder.emit_node(value.is_null() ? Op::kDelAttr : Op::kStoreAttr);
+  note_write(recorder, dict != nullptr ? dict : self, name, old, value);
+  if (dict != nullptr && (old == nullptr || value.is_null())) recorder.heap.reshape(Val::constant(dict));
+  Node& node = emit_node(recorder, value.is_null() ? Op::kDelAttr : Op::kStoreAttr);
   node.a = object;
-  node.b = recorder.owned(name);
+  node.b = recorder.reads.owned(name);
   node.c = real;
-  recorder.overlay_set(dict != nullptr ? dict : self, name, value);
+  overlay_set(recorder, dict != nullptr ? dict : self, name, value);
   return true;
 }
 
@@ -160,26 +169,26 @@ bool store_attribute(Recorder& recorder, ShadowFrame& frame, Val object, PyObjec
 Invoke write_by_class(Recorder& recorder, ShadowFrame& frame, Val object, PyObject* name, Val value, Then then,
                       int pops, bool* generic) {
   *generic = false;
-  PyTypeObject* type = recorder.type_of(object);
+  PyTypeObject* type = recorder.heap.type_of(object);
   if (type == nullptr || object.is_reg()) return Invoke::kUnknown;
   *generic = type->tp_setattro == PyObject_GenericSetAttr;
   if (type->tp_setattro != cpython::slot_functions().setattr) return Invoke::kUnknown;
   PyObject* dict = nullptr;
-  if (object.is_const() && !recorder.guard_instance(object.object(), &dict)) return Invoke::kStopped;
-  PyObject* method = recorder.lookup_type(type, value.is_null() ? names().delattr : names().setattr);
+  if (object.is_const() && !guard_instance(recorder, object.object(), &dict)) return Invoke::kStopped;
+  PyObject* method = recorder.reads.lookup_type(type, value.is_null() ? names().delattr : names().setattr);
   if (!recorder.live()) return Invoke::kStopped;
   *generic = method == nullptr || Py_TYPE(method) != &PyFunction_Type;  // the other one is in Python
   if (*generic) return Invoke::kUnknown;
   Arguments args;
-  args.values = {object, recorder.owned(name)};
+  args.values = {object, recorder.reads.owned(name)};
   if (!value.is_null()) args.values.push_back(value);
-  return recorder.invoke_function(frame, Val::constant(method), args, then, pops);
+  return invoke_function(recorder, frame, Val::constant(method), args, then, pops);
 }
 
 void after_store(Recorder& recorder, ShadowFrame& frame, PyObject*) {
   PyObject* object = frame.pending.x.object();
   PyObject* dict = object == nullptr ? nullptr : cpython::instance_dict(object);
-  if (dict != nullptr) recorder.reads().written_dict(dict);
+  if (dict != nullptr) recorder.reads.written_dict(dict);
 }
 
 namespace {
@@ -191,15 +200,15 @@ void write_attribute(Recorder& recorder, ShadowFrame& frame, Val object, PyObjec
   if (!generic) return stop_attribute(recorder, object, name);
   if (!store_attribute(recorder, frame, object, name, value, pops)) {
     Val old;
-    const bool absent = value.is_null() && recorder.is_virtual(object, VirtualKind::kInstance) &&
-                        !recorder.is_built(object) && !recorder.attr_find(object, name, &old);
-    if (recorder.live() && absent && recorder.lookup_type(recorder.type_of(object), name) == nullptr)
-      return recorder.will_raise(frame, pops);
+    const bool absent = value.is_null() && recorder.heap.is_virtual(object, VirtualKind::kInstance) &&
+                        !recorder.heap.is_built(object) && !attr_find(recorder, object, name, &old);
+    if (recorder.live() && absent && recorder.reads.lookup_type(recorder.heap.type_of(object), name) == nullptr)
+      return will_raise(recorder, frame, pops);
     if (recorder.live()) recorder.stop(Abort::kWrite, "an attribute");
     return;
   }
   if (frame.pending.active) return;
-  Pending& pending = recorder.await(frame, pops, 0);
+  Pending& pending = await(frame, pops, 0);
   pending.x = object;
   pending.finish = after_store;
 }
@@ -214,17 +223,17 @@ void step_load_attr(Recorder& recorder, ShadowFrame& frame, PyObject* name, bool
 void step_load_super(Recorder& recorder, ShadowFrame& frame, PyObject* name, bool for_call) {
   const Val super = frame.top(3), type = frame.top(2), self = frame.top(1);
   if (super.object() != reinterpret_cast<PyObject*>(&PySuper_Type) || type.object() == nullptr ||
-      !PyType_Check(type.object()) || recorder.type_of(self) == nullptr)
+      !PyType_Check(type.object()) || recorder.heap.type_of(self) == nullptr)
     return recorder.stop(Abort::kUnknownCall, "super()");
-  const Val object = recorder.new_virtual(VirtualKind::kSuper, &PySuper_Type);
-  recorder.set_field(object, field::kSuper::kType, type);
-  recorder.set_field(object, field::kSuper::kObject, self);
+  const Val object = new_virtual(recorder, VirtualKind::kSuper, &PySuper_Type);
+  set_field(recorder, object, field::kSuper::kType, type);
+  set_field(recorder, object, field::kSuper::kObject, self);
   load_from(recorder, frame, object, name, 3, for_call ? 2 : 1);
 }
 
 void step_store_attr(Recorder& recorder, ShadowFrame& frame, PyObject* name) {
   Val value = frame.top(2), object = frame.top(1);
-  if (recorder.ask_about(frame, SiteKind::kSetAttr, {object, value}, 2, 0, 0, name)) return;
+  if (ask_about(recorder, frame, SiteKind::kSetAttr, {object, value}, 2, 0, 0, name)) return;
   write_attribute(recorder, frame, object, name, value, 2);
 }
 
@@ -236,17 +245,17 @@ void step_prepare_call(Recorder& recorder, ShadowFrame& frame, int count) {
   if (frame.kwnames == nullptr) frame.call_start = frame.instruction;
   const Callee callee = frame.callee(count);
   if (!callee.self.is_null()) return;
-  if (recorder.is_virtual(callee.callable, VirtualKind::kBoundMethod)) {
-    frame.set_callee(count, recorder.virtual_field(callee.callable, field::kBoundMethod::kFunction),
-                     recorder.virtual_field(callee.callable, field::kBoundMethod::kSelf));
+  if (recorder.heap.is_virtual(callee.callable, VirtualKind::kBoundMethod)) {
+    frame.set_callee(count, recorder.heap.virtual_field(callee.callable, field::kBoundMethod::kFunction),
+                     recorder.heap.virtual_field(callee.callable, field::kBoundMethod::kSelf));
   } else if (callee.callable.is_reg()) {
     PyObject* object = cpython::callee(frame.frame, count);
     if (object != nullptr && Py_TYPE(object) == &PyMethod_Type)  // CPython takes it apart
       frame.loose.push_back(frame.locals + frame.sp - count - 2);
   } else if (PyObject* object = callee.callable.object(); object != nullptr && Py_TYPE(object) == &PyMethod_Type) {
-    if (!recorder.reads().guard_parts(object)) return;
+    if (!recorder.reads.guard_parts(object)) return;
     const Val function = Val::constant(PyMethod_GET_FUNCTION(object));
-    frame.set_callee(count, function, recorder.constant(PyMethod_GET_SELF(object)));
+    frame.set_callee(count, function, constant(recorder, PyMethod_GET_SELF(object)));
   }
 }
 
@@ -286,11 +295,11 @@ void step_call_spread(Recorder& recorder, ShadowFrame& frame, bool with_keywords
   args.names.clear();
   const int keywords = with_keywords ? 1 : 0;
   Val callable = frame.callee(keywords + 1).callable, positional = frame.top(keywords + 1);
-  const bool known = recorder.try_items(positional, &args.values);
+  const bool known = try_items(recorder, positional, &args.values);
   if (!recorder.live()) return;
   if (keywords != 0 && !frame.top().is_null()) {
     Vals values;
-    if (!recorder.dict_content(frame.top(), &args.names, &values)) {
+    if (!dict_content(recorder, frame.top(), &args.names, &values)) {
       if (recorder.live()) recorder.stop(Abort::kUnknownCall, "unpacking of keyword arguments");
       return;
     }
@@ -306,31 +315,32 @@ void step_call_spread(Recorder& recorder, ShadowFrame& frame, bool with_keywords
 
 void step_with(Recorder& recorder, ShadowFrame& frame) {
   Val manager = frame.top();
-  PyTypeObject* type = recorder.type_of(manager);
+  PyTypeObject* type = recorder.heap.type_of(manager);
   if (type == nullptr || manager.is_reg()) return recorder.stop(Abort::kUnknownOperand, "a context manager");
   PyObject* dict = nullptr;
-  if (manager.is_const() && !recorder.guard_instance(manager.object(), &dict)) return;
-  PyObject *enter = recorder.lookup_type(type, names().enter), *exit = recorder.lookup_type(type, names().exit);
+  if (manager.is_const() && !guard_instance(recorder, manager.object(), &dict)) return;
+  PyObject *enter = recorder.reads.lookup_type(type, names().enter),
+           *exit = recorder.reads.lookup_type(type, names().exit);
   if (!recorder.live()) return;
   if (is_lock(type) && manager.is_const()) {
     // The lock is taken by a node, too; its __exit__ is in the table of C callables.
-    Val leave = recorder.new_virtual(VirtualKind::kBuiltinMethod, &PyCFunction_Type);
-    recorder.set_field(leave, field::kBuiltinMethod::kMethod, Val::constant(exit));
-    recorder.set_field(leave, field::kBuiltinMethod::kSelf, manager);
-    if (!recorder.call_known(enter, {manager})) return;
-    recorder.known(frame, 1, Val::constant(Py_True));
+    Val leave = new_virtual(recorder, VirtualKind::kBuiltinMethod, &PyCFunction_Type);
+    set_field(recorder, leave, field::kBuiltinMethod::kMethod, Val::constant(exit));
+    set_field(recorder, leave, field::kBuiltinMethod::kSelf, manager);
+    if (!call_known(recorder, enter, {manager})) return;
+    known(frame, 1, Val::constant(Py_True));
     frame.pending.pushes = 3;
     frame.pending.y = leave;
     return;
   }
   if (enter == nullptr || exit == nullptr || Py_TYPE(enter) != &PyFunction_Type || Py_TYPE(exit) != &PyFunction_Type)
     return recorder.stop(Abort::kUnknownOperand, std::string("a context manager: ") + type->tp_name);
-  Val method = recorder.new_virtual(VirtualKind::kBoundMethod, &PyMethod_Type);
-  recorder.set_field(method, field::kBoundMethod::kFunction, Val::constant(exit));
-  recorder.set_field(method, field::kBoundMethod::kSelf, manager);
+  Val method = new_virtual(recorder, VirtualKind::kBoundMethod, &PyMethod_Type);
+  set_field(recorder, method, field::kBoundMethod::kFunction, Val::constant(exit));
+  set_field(recorder, method, field::kBoundMethod::kSelf, manager);
   Arguments args;
   args.values = {manager};
-  if (recorder.invoke_function(frame, Val::constant(enter), args, Then::kPush, 1) != Invoke::kStarted) {
+  if (invoke_function(recorder, frame, Val::constant(enter), args, Then::kPush, 1) != Invoke::kStarted) {
     if (recorder.live()) recorder.stop(Abort::kUnknownCall, "__enter__");
     return;
   }
@@ -343,11 +353,11 @@ void step_load_special(Recorder& recorder, ShadowFrame& frame, int which) {
   PyObject* const sought[] = {names().enter, names().exit};
   if (which >= 2) return recorder.stop(Abort::kUnknownOpcode, "");
   Val manager = frame.top();
-  PyTypeObject* type = recorder.type_of(manager);
+  PyTypeObject* type = recorder.heap.type_of(manager);
   if (type == nullptr) return recorder.stop(Abort::kUnknownOperand, "a context manager");
   PyObject *dict = nullptr, *method = nullptr;
-  if (manager.is_const() && !recorder.guard_instance(manager.object(), &dict)) return;
-  method = recorder.lookup_type(type, sought[which]);
+  if (manager.is_const() && !guard_instance(recorder, manager.object(), &dict)) return;
+  method = recorder.reads.lookup_type(type, sought[which]);
   if (!recorder.live()) return;
   const bool of_c = method != nullptr && Py_TYPE(method) == &PyMethodDescr_Type;
   const bool of_python = method != nullptr && Py_TYPE(method) == &PyFunction_Type && !manager.is_reg();
@@ -360,7 +370,7 @@ void step_load_special(Recorder& recorder, ShadowFrame& frame, int which) {
 PyObject* read_import(Recorder& recorder, ShadowFrame& frame) {
   static PyObject* const name = PyUnicode_InternFromString("__import__");
   PyObject* import = nullptr;
-  return recorder.read_dict(cpython::builtins(frame.frame), name, &import) ? import : nullptr;
+  return recorder.reads.read_dict(cpython::builtins(frame.frame), name, &import) ? import : nullptr;
 }
 
 // import of a module that is loaded already.
@@ -376,8 +386,9 @@ void step_import(Recorder& recorder, ShadowFrame& frame, PyObject* name) {
     return recorder.stop(Abort::kUnknownCall, "__import__");
   if (depth > 0) {
     PyObject* package = nullptr;
-    if (!recorder.read_dict(
-            globals, recorder.owned(Ref::steal(PyUnicode_InternFromString("__package__")).get()).object(), &package) ||
+    if (!recorder.reads.read_dict(
+            globals, recorder.reads.owned(Ref::steal(PyUnicode_InternFromString("__package__")).get()).object(),
+            &package) ||
         package == nullptr || !PyUnicode_CheckExact(package))
       return recorder.stop(Abort::kUnknownOperand, "a relative import");
     Ref base = Ref::borrow(package);
@@ -390,19 +401,19 @@ void step_import(Recorder& recorder, ShadowFrame& frame, PyObject* name) {
         PyUnicode_GET_LENGTH(name) > 0 ? Ref::steal(PyUnicode_FromFormat("%U.%U", base.get(), name)) : std::move(base);
   }
   PyObject* modules = PyImport_GetModuleDict();
-  recorder.owned(absolute.get());
-  if (!recorder.read_dict(modules, absolute.get(), &module) || module == nullptr)
+  recorder.reads.owned(absolute.get());
+  if (!recorder.reads.read_dict(modules, absolute.get(), &module) || module == nullptr)
     return recorder.stop(Abort::kUnknownOperand, "an import of a new module");
   bool from = names_wanted.object() != Py_None && PyObject_IsTrue(names_wanted.object()) > 0;
   Py_ssize_t dot = PyUnicode_FindChar(absolute.get(), '.', 0, PyUnicode_GET_LENGTH(absolute.get()), 1);
   if (!from && depth == 0 && dot > 0) {
     Ref top = Ref::steal(PyUnicode_Substring(absolute.get(), 0, dot));
-    recorder.owned(top.get());
-    if (!recorder.read_dict(modules, top.get(), &module) || module == nullptr)
+    recorder.reads.owned(top.get());
+    if (!recorder.reads.read_dict(modules, top.get(), &module) || module == nullptr)
       return recorder.stop(Abort::kUnknownOperand, "an import");
   }
   if (!recorder.live()) return;
-  recorder.known(frame, 2, recorder.constant(module));
+  known(frame, 2, constant(recorder, module));
   frame.pending.ignores_frames = true;
 }
 

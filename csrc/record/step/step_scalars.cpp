@@ -2,8 +2,17 @@
 // adapter.
 #include "cpython/keys.h"
 #include "cpython/operators.h"
+#include "record/calls.h"
 #include "record/mirror/abstract.h"
 #include "record/mirror/builtins.h"
+#include "record/shared.h"
+#include "record/state/contents.h"
+#include "record/state/instances.h"
+#include "record/state/pending.h"
+#include "record/state/scalars.h"
+#include "record/state/snapshot.h"
+#include "record/state/values.h"
+#include "record/state/writes.h"
 #include "record/step/step.h"
 
 namespace pijit {
@@ -11,19 +20,19 @@ namespace {
 
 void take_result(Recorder& recorder, ShadowFrame& frame, PyObject* result) {
   if (cpython::is_scalar(result)) {
-    frame.pending.result = recorder.owned(result);
+    frame.pending.result = recorder.reads.owned(result);
   } else if (is_plain_const(result)) {
-    frame.pending.result = recorder.own_const(result);
+    frame.pending.result = recorder.reads.owned(result);
   } else {
     recorder.stop(Abort::kUnknownOperand, Py_TYPE(result)->tp_name);
   }
 }
 
 // An operation on plain values: its result, or its exception, is always the same. False: one is no such value.
-bool observe_plain(Recorder& recorder, ShadowFrame& frame, std::initializer_list<Val> operands) {
+bool observe_plain(ShadowFrame& frame, std::initializer_list<Val> operands) {
   for (const Val value : operands)
     if (value.object() == nullptr || !is_plain_const(value.object())) return false;
-  recorder.observe(frame, static_cast<int>(operands.size()), take_result);
+  observe(frame, static_cast<int>(operands.size()), take_result);
   frame.pending.folds = true;
   return true;
 }
@@ -56,21 +65,21 @@ Task<Val> compare_of(Drive& drive, Arguments args) {
 Invoke drive_operator(Recorder& recorder, ShadowFrame& frame, Driven function, int oparg, Val left, Val right,
                       Then then = Then::kPush) {
   Arguments args;
-  args.values = {recorder.owned(Ref::steal(PyLong_FromLong(oparg)).get()), left, right};
+  args.values = {recorder.reads.owned(Ref::steal(PyLong_FromLong(oparg)).get()), left, right};
   return drive(recorder, frame, function, args, 2, then);
 }
 
 // A jump on the truth of an object whose class decides it in Python.
 Task<Val> branch_of(Drive& drive, Arguments args) {
   const bool yes = co_await is_true(drive, args.values[0]);
-  drive.observe([](Recorder& recorder, ShadowFrame& frame, PyObject*) { recorder.finish_branch(frame, Val()); });
+  drive.observe([](Recorder& recorder, ShadowFrame& frame, PyObject*) { finish_branch(recorder, frame, Val()); });
   co_return Val::constant(yes ? Py_True : Py_False);
 }
 
 // The same where the truth of the result is the result.
 Task<Val> compare_truth_of(Drive& drive, Arguments args) {
   Val result = co_await compare_of(drive, args);
-  if (drive.recorder().type_of(result) == &PyBool_Type) co_return result;
+  if (drive.recorder().heap.type_of(result) == &PyBool_Type) co_return result;
   const bool yes = co_await is_true(drive, result);
   co_return Val::constant(yes ? Py_True : Py_False);
 }
@@ -82,9 +91,9 @@ Task<Val> not_of(Drive& drive, Arguments args) {
 
 // An operand of an operation on scalars, at least one of which differs from call to call.
 bool is_computable(Recorder& recorder, Val value) {
-  if (recorder.is_scalar_reg(value)) return true;
-  if (recorder.is_virtual(value, VirtualKind::kTuple)) {
-    for (Val item : recorder.model(value).items)
+  if (is_scalar_reg(recorder, value)) return true;
+  if (recorder.heap.is_virtual(value, VirtualKind::kTuple)) {
+    for (Val item : recorder.heap.model(value).items)
       if (!is_computable(recorder, item)) return false;
     return true;
   }
@@ -92,8 +101,8 @@ bool is_computable(Recorder& recorder, Val value) {
 }
 
 bool varies(Recorder& recorder, Val value) {
-  if (!recorder.is_virtual(value, VirtualKind::kTuple)) return recorder.is_scalar_reg(value);
-  for (Val item : recorder.model(value).items)
+  if (!recorder.heap.is_virtual(value, VirtualKind::kTuple)) return is_scalar_reg(recorder, value);
+  for (Val item : recorder.heap.model(value).items)
     if (varies(recorder, item)) return true;
   return false;
 }
@@ -109,42 +118,46 @@ bool compute_scalars(Recorder& recorder, ShadowFrame& frame, SiteKind kind, int 
   }
   if (!any) return false;
   const Val right = operands.size() > 1 ? operands[1] : Val();
-  if (const Val number = recorder.compute_number(kind, oparg, operands[0], right); !number.is_null()) {
-    recorder.known(frame, pops, number);
+  if (const Val number = compute_number(recorder, kind, oparg, operands[0], right); !number.is_null()) {
+    known(frame, pops, number);
     return true;
   }
-  recorder.compute(frame, operator_function(kind, oparg), operands, pops);
+  compute(recorder, frame, operator_function(kind, oparg), operands, pops);
   return true;
 }
 
+namespace {
+
 // A scalar in a register: a replay leaves where its truth is another one.
-bool Recorder::scalar_truth(Val value, bool* out) {
-  PyObject* object = heap_.reg_objects[value.index()];
-  if (object == nullptr || !is_scalar_reg(value)) return false;
-  const RegInfo info = trace_->regs[value.index()];
-  if (info.rep != Rep::kObject) return number_truth(value, out);
+bool scalar_truth(Recorder& recorder, Val value, bool* out) {
+  PyObject* object = recorder.heap.reg_objects[value.index()];
+  if (object == nullptr || !is_scalar_reg(recorder, value)) return false;
+  const RegInfo info = recorder.trace().regs[value.index()];
+  if (info.rep != Rep::kObject) return number_truth(recorder, value, out);
   *out = PyObject_IsTrue(object) > 0;
   Val answer = value;
   if (info.type != &PyBool_Type) {
-    answer = add_reg(Rep::kObject, &PyBool_Type, *out ? Py_True : Py_False);
-    Node& node = emit_node(Op::kPure);
+    answer = add_reg(recorder, Rep::kObject, &PyBool_Type, *out ? Py_True : Py_False);
+    Node& node = emit_node(recorder, Op::kPure);
     node.a = Val::constant(operator_function(SiteKind::kBool, 0));
     node.imm = reinterpret_cast<uintptr_t>(&PyBool_Type);
     node.out = answer.index();
-    node.first = static_cast<uint32_t>(trace_->operands.size());
+    node.first = static_cast<uint32_t>(recorder.trace().operands.size());
     node.count = 1;
-    trace_->operands.push_back(value);
+    recorder.trace().operands.push_back(value);
   }
-  Node& guard = emit_node(Op::kGuardIs);
+  Node& guard = emit_node(recorder, Op::kGuardIs);
   guard.a = answer;
   guard.b = Val::constant(*out ? Py_True : Py_False);
   return true;
 }
 
-bool Recorder::truth(Val value, bool* out) {
-  value = content_of(value);
+}  // namespace
+
+bool truth(Recorder& recorder, Val value, bool* out) {
+  value = content_of(recorder, value);
   if (value.is_virtual()) {
-    Model& content = model(value);
+    Model& content = recorder.heap.model(value);
     switch (content.kind) {
       case VirtualKind::kTuple:
       case VirtualKind::kList:
@@ -153,29 +166,29 @@ bool Recorder::truth(Val value, bool* out) {
         return true;
       case VirtualKind::kDict:
       case VirtualKind::kSet:
-        *out = content.owner != kNone ? !model(content.owner).names.empty() : !content.keys.empty();
+        *out = content.owner != kNone ? !recorder.heap.model(content.owner).names.empty() : !content.keys.empty();
         return true;
       case VirtualKind::kView: {
         Objects keys;
         Vals values;
-        if (!dict_content(value, &keys, &values)) return false;
+        if (!dict_content(recorder, value, &keys, &values)) return false;
         *out = !keys.empty();
         return true;
       }
       case VirtualKind::kInstance: {
         PyTypeObject* type = content.type;
-        PyObject* python_bool = lookup_type(type, names().bool_);
-        PyObject* python_len = lookup_type(type, names().len);
+        PyObject* python_bool = recorder.reads.lookup_type(type, names().bool_);
+        PyObject* python_len = recorder.reads.lookup_type(type, names().len);
         if (python_bool != nullptr || (python_len != nullptr && Py_TYPE(python_len) == &PyFunction_Type)) return false;
         *out = python_len == nullptr || !content.keys.empty();
-        return live_;
+        return recorder.live();
       }
       default:
         *out = true;
         return true;
     }
   }
-  if (value.is_reg()) return !touches_tensor(value) && scalar_truth(value, out);
+  if (value.is_reg()) return !touches_tensor(recorder, value) && scalar_truth(recorder, value, out);
   PyObject* object = value.object();
   if (object == nullptr) return false;
   if (object == Py_True || object == Py_False || object == Py_None) {
@@ -189,29 +202,29 @@ bool Recorder::truth(Val value, bool* out) {
     return true;
   }
   if (PyDict_CheckExact(object) || type == &PyODict_Type) {
-    if (!reads_.guard_dict_whole(object)) return false;
+    if (!recorder.reads.guard_dict_whole(object)) return false;
     *out = PyDict_GET_SIZE(object) > 0;
     return true;
   }
   if (PyList_CheckExact(object)) {
-    if (!reads_.guard_list(object, ReadSet::kSize)) return false;
+    if (!recorder.reads.guard_list(object, ReadSet::kSize)) return false;
     *out = PyList_GET_SIZE(object) > 0;
     return true;
   }
   if (PySet_CheckExact(object)) {
-    if (!reads_.guard_set(object, ReadSet::kSize)) return false;
+    if (!recorder.reads.guard_set(object, ReadSet::kSize)) return false;
     *out = PySet_GET_SIZE(object) > 0;
     return true;
   }
   PyObject* dict = nullptr;
-  if (!guard_instance(object, &dict)) return false;
-  guard_type_version(type);
+  if (!guard_instance(recorder, object, &dict)) return false;
+  recorder.reads.guard_type_version(type);
   bool has_len = (type->tp_as_sequence != nullptr && type->tp_as_sequence->sq_length != nullptr) ||
                  (type->tp_as_mapping != nullptr && type->tp_as_mapping->mp_length != nullptr);
   bool has_bool = type->tp_as_number != nullptr && type->tp_as_number->nb_bool != nullptr;
   if (has_len || has_bool) return false;
   *out = true;
-  return live_;
+  return recorder.live();
 }
 
 void step_jump_none(Recorder& recorder, ShadowFrame& frame) {
@@ -225,13 +238,13 @@ void step_jump(Recorder& recorder, ShadowFrame& frame, Instruction now) {
   const Val value = frame.top();
   const bool keep = now.is(Operation::kJumpIfOrPop), on_true = now.flag != 0;
   bool yes = false;
-  if (recorder.truth(value, &yes)) {
+  if (truth(recorder, value, &yes)) {
     const bool jumps = on_true == yes;
     if (!keep || !jumps) frame.sp -= 1;
     return;
   }
   if (!recorder.live()) return;
-  if (recorder.ask_about(frame, SiteKind::kBool, {value}, 0, 0)) {
+  if (ask_about(recorder, frame, SiteKind::kBool, {value}, 0, 0)) {
     frame.pending.branch = true;
     return;
   }
@@ -243,14 +256,14 @@ void step_jump(Recorder& recorder, ShadowFrame& frame, Instruction now) {
 
 // A jump on a tensor was executed, or its truth taken: the direction, or the result, is its truth, which a replay
 // checks.
-void Recorder::finish_branch(ShadowFrame& frame, Val value) {
+void finish_branch(Recorder& recorder, ShadowFrame& frame, Val value) {
   const Instruction now = frame.current();
   const bool takes = now.is(Operation::kToBool) || now.is(Operation::kCompare), keep = now.is(Operation::kJumpIfOrPop),
              on_true = now.flag != 0;
   const bool fell = cpython::instruction_index(frame.frame) == cpython::next_index(frame.code, frame.operation);
-  const bool yes = takes ? stack_real(1) == Py_True : on_true != fell;
+  const bool yes = takes ? recorder.frames.operand(1) == Py_True : on_true != fell;
   if (value.is_reg()) {
-    Node& node = emit_node(Op::kGuardBool);
+    Node& node = emit_node(recorder, Op::kGuardBool);
     node.a = value;
     node.imm = yes;
   }
@@ -262,20 +275,20 @@ void Recorder::finish_branch(ShadowFrame& frame, Val value) {
 
 void step_binary(Recorder& recorder, ShadowFrame& frame, int op) {
   Val left = frame.top(2), right = frame.top(1);
-  if (recorder.ask_about(frame, SiteKind::kBinary, {left, right}, 2, 1, op)) return;
+  if (ask_about(recorder, frame, SiteKind::kBinary, {left, right}, 2, 1, op)) return;
   if (compute_scalars(recorder, frame, SiteKind::kBinary, op, {left, right}, 2) || !recorder.live()) return;
-  if (observe_plain(recorder, frame, {left, right})) return;
+  if (observe_plain(frame, {left, right})) return;
   // Concatenation of tuples of other classes: the class of the result is what CPython makes it.
   Vals items;
-  PyTypeObject *left_type = recorder.type_of(left), *right_type = recorder.type_of(right);
+  PyTypeObject *left_type = recorder.heap.type_of(left), *right_type = recorder.heap.type_of(right);
   auto is_tuple = [](PyTypeObject* type) { return type != nullptr && PyType_IsSubtype(type, &PyTuple_Type); };
   const bool exact = left_type == &PyTuple_Type && right_type == &PyTuple_Type;
   if ((op == nb::kAdd || op == nb::kInPlaceAdd) && is_tuple(left_type) && is_tuple(right_type) && !exact) {
     Vals more;
-    if (recorder.try_items(left, &items) && recorder.try_items(right, &more)) {
+    if (try_items(recorder, left, &items) && try_items(recorder, right, &more)) {
       items.insert(items.end(), more.begin(), more.end());
       frame.collected = std::move(items);
-      return recorder.observe(frame, 2, take_concatenation);
+      return observe(frame, 2, take_concatenation);
     }
   }
   if (!recorder.live()) return;
@@ -287,9 +300,9 @@ void step_binary(Recorder& recorder, ShadowFrame& frame, int op) {
 void step_truth(Recorder& recorder, ShadowFrame& frame, bool invert) {
   Val value = frame.top();
   bool yes = false;
-  if (recorder.truth(value, &yes)) return recorder.done(frame, 1, Val::constant(yes != invert ? Py_True : Py_False));
+  if (truth(recorder, value, &yes)) return done(frame, 1, Val::constant(yes != invert ? Py_True : Py_False));
   if (!recorder.live()) return;
-  if (!invert && recorder.ask_about(frame, SiteKind::kBool, {value}, 1, 1)) {
+  if (!invert && ask_about(recorder, frame, SiteKind::kBool, {value}, 1, 1)) {
     frame.pending.branch = true;
     return;
   }
@@ -301,9 +314,9 @@ void step_truth(Recorder& recorder, ShadowFrame& frame, bool invert) {
 
 void step_unary(Recorder& recorder, ShadowFrame& frame, int op) {
   Val value = frame.top();
-  if (recorder.ask_about(frame, SiteKind::kUnary, {value}, 1, 1, op)) return;
+  if (ask_about(recorder, frame, SiteKind::kUnary, {value}, 1, 1, op)) return;
   if (compute_scalars(recorder, frame, SiteKind::kUnary, op, {value}, 1) || !recorder.live()) return;
-  if (observe_plain(recorder, frame, {value})) return;
+  if (observe_plain(frame, {value})) return;
   static PyObject* const special[] = {PyUnicode_InternFromString("__neg__"), PyUnicode_InternFromString("__pos__"),
                                       PyUnicode_InternFromString("__invert__")};
   Arguments args;
@@ -314,13 +327,13 @@ void step_unary(Recorder& recorder, ShadowFrame& frame, int op) {
 
 void step_compare(Recorder& recorder, ShadowFrame& frame, int op, bool to_bool) {
   Val left = frame.top(2), right = frame.top(1);
-  if (recorder.ask_about(frame, to_bool ? SiteKind::kCompareTruth : SiteKind::kCompare, {left, right}, 2, 1, op)) {
+  if (ask_about(recorder, frame, to_bool ? SiteKind::kCompareTruth : SiteKind::kCompare, {left, right}, 2, 1, op)) {
     frame.pending.branch = to_bool;
     return;
   }
   if (compute_scalars(recorder, frame, SiteKind::kCompare, op, {left, right}, 2) || !recorder.live()) return;
-  if (observe_plain(recorder, frame, {left, right})) return;
-  PyTypeObject *left_type = recorder.type_of(left), *right_type = recorder.type_of(right);
+  if (observe_plain(frame, {left, right})) return;
+  PyTypeObject *left_type = recorder.heap.type_of(left), *right_type = recorder.heap.type_of(right);
   const Driven driven = to_bool ? compare_truth_of : compare_of;
   if (drive_operator(recorder, frame, driven, op, left, right) != Invoke::kUnknown) return;
   if (recorder.live())
@@ -338,15 +351,15 @@ void step_is(Recorder& recorder, ShadowFrame& frame, bool invert) {
       for (Val value : {left, right}) recorder.trace().exact.push_back(value.object());
     same = left.object() == right.object() ? 1 : 0;
   }
-  if (same >= 0) return recorder.done(frame, 2, Val::constant((same > 0) != invert ? Py_True : Py_False));
-  recorder.compute(frame, identity_function(invert), {left, right}, 2);
+  if (same >= 0) return done(frame, 2, Val::constant((same > 0) != invert ? Py_True : Py_False));
+  compute(recorder, frame, identity_function(invert), {left, right}, 2);
 }
 
 // The method of the left operand does not know the right one: what CPython tries next.
-void Recorder::go_on_binary(ShadowFrame& outer) {
+void go_on_binary(Recorder& recorder, ShadowFrame& outer) {
   const int op = outer.current().argument;
-  if (drive_operator(*this, outer, binary_rest, op, outer.top(2), outer.top(1)) == Invoke::kUnknown)
-    stop(Abort::kUnknownOperand, "a reflected operator");
+  if (drive_operator(recorder, outer, binary_rest, op, outer.top(2), outer.top(1)) == Invoke::kUnknown)
+    recorder.stop(Abort::kUnknownOperand, "a reflected operator");
 }
 
 }  // namespace pijit

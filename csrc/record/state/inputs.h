@@ -1,0 +1,28 @@
+// What comes in: arguments, and what frames hold where a recording begins.
+#pragma once
+#include "record/recorder.h"
+
+namespace pijit {
+
+Val own(Recorder&, Val container);  // nothing but the trace reaches it, until foreign code is given it
+bool bind_root(Recorder&);
+bool bind_entry(Recorder&);
+Val entry_input(Recorder&, cpython::Frame* frame, int slot, Val source);
+Val by_type(Recorder&, PyObject* object, Val source);
+using Take = Val (*)(Recorder&, PyObject*, Val, int);           // what becomes of what was loaded
+Val input(Recorder&, PyObject* object, Val source, int depth);  // classifies an argument
+Val input_dict(Recorder&, PyObject* object, Val source, int depth, bool fresh, Take take = input);
+Val input_instance(Recorder&, PyObject* object, Val source, int depth, Take take = input);
+
+// Inputs that guards load, and the containers that they come from.
+Val load_input(Recorder&, GuardOp op, Val source, Py_ssize_t index, PyObject* object);
+Val load_input(Recorder&, Guard guard, PyObject* object);
+Val real_container(Recorder&, Val object, Val source);
+Val known_container(Recorder&, PyObject* object, Val source);
+Guard& input_guard(Recorder&, GuardOp op, Val source);
+
+// Generators and enumerations that a frame holds (suspended.cpp).
+Val entry_generator(Recorder&, PyObject* generator, Val source);
+Val entry_enumerate(Recorder&, PyObject* enumerate, Val source);
+
+}  // namespace pijit

@@ -1,0 +1,17 @@
+// Opaque calls: what is not understood is left to CPython.
+#pragma once
+#include "record/recorder.h"
+
+namespace pijit {
+
+bool is_older(const Recorder&, Val tensor);  // it was made, or found, before foreign code ran
+// The type of an operand that is about to be looked into; of a tensor only where the class decides (`tensors`).
+void learn(Recorder&, ShadowFrame& frame, int depth, bool tensors, bool inside);
+bool go_opaque(Recorder&, ShadowFrame& frame);
+bool fix_operands(Recorder&, ShadowFrame& frame);
+bool opaque_node(Recorder&, ShadowFrame& frame, Op op, Val callable, Vals args, PyObject* names, bool spread,
+                 Val* result);
+Pending& await_opaque(Recorder&, ShadowFrame& frame, int pops, int pushes, Val result);
+void take_opaque(Recorder&, ShadowFrame& frame, PyObject* object);
+
+}  // namespace pijit

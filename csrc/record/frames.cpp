@@ -68,14 +68,14 @@ bool Recorder::try_follow(cpython::Frame* frame, int throwflag) {
   ShadowFrame& outer = frames.top();
   Pending& pending = outer.pending;
   bool expected = aside_ == 0 && pending.active && pending.expects_frame && !pending.entered;
-  if (throwflag != 0 && !(expected && pending.throws && is_suspended(*this, pending.generator, frame))) {
+  if (throwflag != 0 && !(expected && pending.throws && is_suspended(heap, pending.generator, frame))) {
     if (!pending.active || !pending.opaque || is_ours(*this, frame)) drop_generator(*this, frame);
     return false;
   }
   if (expected && !reads.written.empty()) refresh_written(*this);  // C code has done what precedes this call
   if (expected && pending.generator != kNone) {
     Model& generator = heap.model(pending.generator);
-    if (!is_suspended(*this, pending.generator, frame)) expected = false;
+    if (!is_suspended(heap, pending.generator, frame)) expected = false;
     if (expected) {
       pending.entered = true;
       push_frame(std::move(generator.suspended));
@@ -168,7 +168,7 @@ namespace {
 void inner_raised(Recorder& recorder, ShadowFrame& outer) {
   const Pending pending = outer.pending;
   if (!recorder.raise.is_of(PyExc_AttributeError)) return;
-  note_sought(recorder, pending);
+  recorder.raise.note_sought(pending);
   if (pending.then != Then::kGetAttribute) return;
   PyObject* fallback = recorder.reads.lookup_type(recorder.heap.type_of(pending.x), names().getattr);
   if (fallback == nullptr) return;

@@ -326,7 +326,7 @@ bool unwind(Recorder& recorder, ShadowFrame& frame) {
   const auto stack = [&](int depth) { return cpython::slot(frame.frame, frame.locals + handler.depth + depth); };
   const Val exception = raised_exception(recorder, stack(handler.push_lasti ? 1 : 0));
   if (exception.is_null() ||
-      (is_taken(recorder, exception) && !recorder.trace().virtuals[exception.index()].buildable)) {
+      (is_taken(recorder.heap, exception) && !recorder.trace().virtuals[exception.index()].buildable)) {
     raised_unforeseen(recorder);
     return false;
   }

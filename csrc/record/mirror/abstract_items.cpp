@@ -210,7 +210,7 @@ Membership membership(Recorder& recorder, Val* container, Val key) {
     if (instance && !contains_as_dict(type)) return Membership::kLookedInto;
     if (object == nullptr || !cpython::is_native_key(object))
       return set ? Membership::kLookedInto : Membership::kUnknown;
-    return membership_of(dict_find(recorder, *container, object, &value));
+    return membership_of(dict_find(recorder.heap, *container, object, &value));
   }
   PyObject* real = container->object();
   if (real != nullptr && PyDict_Check(real) && contains_as_dict(type))

@@ -224,7 +224,7 @@ Invoke invoke_known(Recorder& recorder, ShadowFrame& frame, Val callable, Argume
                            : row.mirror.driven != nullptr ? drive(recorder, frame, row.mirror.driven, args, pops)
                                                           : row.mirror.builtin(recorder, frame, args, pops);
     if (outcome != Invoke::kUnknown) return outcome;
-    if (recorder.live() && !is_untouched(recorder, before)) return Invoke::kUnknown;
+    if (recorder.live() && !is_untouched(recorder.heap, before)) return Invoke::kUnknown;
   }
   if (!recorder.live()) return Invoke::kStopped;
   if (only_computes(object)) {
@@ -241,7 +241,7 @@ Invoke invoke_known(Recorder& recorder, ShadowFrame& frame, Val callable, Argume
 Invoke invoke_builtin(Recorder& recorder, ShadowFrame& frame, Val callable, Arguments& args, int pops) {
   const TraceMark before = recorder.here();
   const Invoke outcome = invoke_known(recorder, frame, callable, args, pops);
-  if (outcome != Invoke::kUnknown || !recorder.live() || !is_untouched(recorder, before)) return outcome;
+  if (outcome != Invoke::kUnknown || !recorder.live() || !is_untouched(recorder.heap, before)) return outcome;
   if (!fix_numbers(recorder, &args.values)) return outcome;
   return invoke_known(recorder, frame, callable, args, pops);
 }

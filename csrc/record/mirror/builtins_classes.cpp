@@ -30,7 +30,7 @@ bool is_plain_base(Recorder& recorder, Val base) {
 bool is_of_type(Recorder& recorder, Val names, const char* name, PyTypeObject* type, bool needed) {
   const Ref key = Ref::steal(PyUnicode_InternFromString(name));
   Val value;
-  return dict_find(recorder, names, key.get(), &value) ? recorder.heap.type_of(value) == type : !needed;
+  return dict_find(recorder.heap, names, key.get(), &value) ? recorder.heap.type_of(value) == type : !needed;
 }
 
 // type.__new__ tells a value of its class where it is; a property keeps its name.

@@ -19,7 +19,7 @@ PyObject* factory_name() {
 // The factory of a defaultdict, fresh or not; Null: not known.
 Val factory_of(Recorder& recorder, Val dict) {
   Val factory;
-  if (dict.is_virtual()) return attr_find(recorder, dict, factory_name(), &factory) ? factory : Val();
+  if (dict.is_virtual()) return attr_find(recorder.heap, dict, factory_name(), &factory) ? factory : Val();
   const PyMemberDef* member = cpython::member_of(cpython::lookup_type(default_dict_type(), factory_name()));
   PyObject* value = nullptr;
   if (member == nullptr || !recorder.reads.guard_slot(dict.object(), member->offset, &value)) return Val();
@@ -90,13 +90,13 @@ Task<Val> count_elements(Drive& drive, Arguments args) {
     const ptrdiff_t place = keys.find(key);
     const size_t at = place < 0 ? keys.size() : static_cast<size_t>(place);
     Val count;
-    const bool known = at < keys.size() || dict_find(recorder, mapping, key, &count);
+    const bool known = at < keys.size() || dict_find(recorder.heap, mapping, key, &count);
     if (at < keys.size()) count = counts[at];
     PyTypeObject* number = known ? recorder.heap.type_of(count) : &PyLong_Type;
     if (number != &PyLong_Type && number != &PyFloat_Type) co_await drive.unknown();  // its + may look at the mapping
     if (at < keys.size()) {
       count = co_await binary(drive, nb::kAdd, counts[at], one);
-    } else if (dict_find(recorder, mapping, key, &count)) {
+    } else if (dict_find(recorder.heap, mapping, key, &count)) {
       count = co_await binary(drive, nb::kAdd, count, one);
     } else {
       count = one;

@@ -21,7 +21,7 @@ bool may_be_mapping(Recorder& recorder, Val value) {
   PyTypeObject* type = recorder.heap.type_of(value);
   if (type == nullptr || (type->tp_flags & Py_TPFLAGS_HEAPTYPE) == 0) return type == nullptr;
   Val own;
-  if (!value.is_virtual() || recorder.heap.is_built(value) || attr_find(recorder, value, keys, &own)) return true;
+  if (!value.is_virtual() || recorder.heap.is_built(value) || attr_find(recorder.heap, value, keys, &own)) return true;
   return recorder.reads.lookup_type(type, keys) != nullptr;
 }
 
@@ -64,7 +64,7 @@ Invoke container_contains(Recorder& recorder, ShadowFrame& frame, Arguments& arg
 }
 
 Invoke builtin_len(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
-  if (is_unread(recorder, args.values[0]) && !is_filled(recorder, args.values[0]))
+  if (is_unread(recorder, args.values[0]) && !is_filled(recorder.heap, args.values[0]))
     return compute(recorder, frame, recorder.called, args.values, pops);
   Val value = content_of(recorder, args.values[0]);
   PyTypeObject* type = recorder.heap.type_of(value);

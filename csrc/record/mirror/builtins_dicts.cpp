@@ -20,7 +20,7 @@ int mapping_find(Recorder& recorder, Val dict, Val key, Val* value) {
     return known && are_other_addresses(recorder, dict, scalar) ? 0 : -1;
   }
   if (dict.is_virtual() && has_changed(recorder, dict)) return -1;
-  if (dict.is_virtual()) return dict_find(recorder, dict, object, value) ? 1 : 0;
+  if (dict.is_virtual()) return dict_find(recorder.heap, dict, object, value) ? 1 : 0;
   return find_item(recorder, dict.object(), object, value);
 }
 
@@ -83,7 +83,7 @@ Task<Val> dict_popitem(Drive& drive, Arguments args) {
 
 // Several items at once: of a real dict by one node.
 bool write_items(Recorder& recorder, Val dict, const Objects& keys, const Vals& values) {
-  const bool real = dict.is_const() || is_real(recorder, dict);
+  const bool real = dict.is_const() || is_real(recorder.heap, dict);
   if (keys.empty()) return true;
   if (keys.size() == 1 || !real) {
     for (size_t i = 0; i < keys.size(); ++i)
@@ -126,7 +126,7 @@ Task<Val> dict_clear(Drive& drive, Arguments args) {
     }
     co_return none_value();
   }
-  if (is_real(recorder, dict)) {
+  if (is_real(recorder.heap, dict)) {
     if (!call_method(recorder, dict, "clear", nothing)) co_await drive.unknown();
     for (PyObject* key : keys) dict_put(recorder, dict, key, Val());
     co_return none_value();
@@ -165,7 +165,7 @@ Task<Val> dict_fromkeys(Drive& drive, Arguments args) {
 // OrderedDict.move_to_end(key, last=True), of a fresh one.
 Task<Val> dict_move_to_end(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
-  if (!recorder.heap.is_virtual(args.values[0], VirtualKind::kDict) || is_real(recorder, args.values[0]))
+  if (!recorder.heap.is_virtual(args.values[0], VirtualKind::kDict) || is_real(recorder.heap, args.values[0]))
     co_await drive.unknown();
   bool last = true;
   Val value;

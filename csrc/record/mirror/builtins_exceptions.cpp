@@ -71,20 +71,21 @@ namespace {
 // BaseException.__init__(self, *args), by whichever class it is found.
 Invoke exception_init(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
   const Val self = args.values[0];
-  if (!recorder.heap.is_virtual(self, VirtualKind::kException) || is_foreign(recorder, self)) return Invoke::kUnknown;
+  if (!recorder.heap.is_virtual(self, VirtualKind::kException) || is_foreign(recorder.heap, self))
+    return Invoke::kUnknown;
   init_exception(recorder, self, {args.values.begin() + 1, args.values.end()});
   return give(recorder, frame, pops, Val::constant(Py_None));
 }
 
 Invoke exception_add_note(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
   static PyObject* const notes = PyUnicode_InternFromString("__notes__");
-  if (!recorder.heap.is_virtual(args.values[0], VirtualKind::kException) || is_foreign(recorder, args.values[0]) ||
+  if (!recorder.heap.is_virtual(args.values[0], VirtualKind::kException) || is_foreign(recorder.heap, args.values[0]) ||
       recorder.heap.type_of(args.values[1]) != &PyUnicode_Type)
     return Invoke::kUnknown;
   const Val self = args.values[0], note = args.values[1];
   if (recorder.reads.lookup_type(recorder.heap.type_of(self), notes) != nullptr) return Invoke::kUnknown;
   Val list;
-  if (!attr_find(recorder, self, notes, &list)) {
+  if (!attr_find(recorder.heap, self, notes, &list)) {
     attr_set(recorder, self, notes, recorder.new_list(&note, 1));
     return give(recorder, frame, pops, Val::constant(Py_None));
   }

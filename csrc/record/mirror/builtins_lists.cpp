@@ -65,7 +65,7 @@ Task<bool> extend(Drive& drive, Val container, Val model, Val source) {
   }
   const Vals more = co_await collect_all(drive, source);
   Vals made;
-  if (is_real(recorder, model)) made.push_back(recorder.new_tuple(&PyTuple_Type, more.data(), more.size()));
+  if (is_real(recorder.heap, model)) made.push_back(recorder.new_tuple(&PyTuple_Type, more.data(), more.size()));
   if (!add_items(recorder, model, more, "extend", made)) co_await drive.unknown();
   co_return true;
 }
@@ -172,7 +172,7 @@ Task<Val> list_sort(Drive& drive, Arguments args) {
   if (!filling.show()) co_await drive.unknown();
   // A real list is given its items in the new order: sorting it again would call the key once more.
   Vals real;
-  if (is_real(recorder, list)) {
+  if (is_real(recorder.heap, list)) {
     Val slice = new_virtual(recorder, VirtualKind::kSlice, &PySlice_Type);
     for (uint32_t i = 0; i < 3; ++i) set_field(recorder, slice, i, none_value());
     real.push_back(slice);
@@ -271,7 +271,7 @@ Task<Val> list_setitem(Drive& drive, Arguments args) {
     const size_t epoch = recorder.trace().epochs.size();
     const Vals before = recorder.heap.model(list).items;
     given = co_await collect(drive, value);
-    if (is_real(recorder, list) && recorder.trace().epochs.size() != epoch) co_await drive.unknown();
+    if (is_real(recorder.heap, list) && recorder.trace().epochs.size() != epoch) co_await drive.unknown();
     if (recorder.heap.model(list).items !=
         before) {  // by what gave the values: it is as it is now, the bounds are as before
       const auto now = static_cast<Py_ssize_t>(recorder.heap.model(list).items.size());
@@ -286,7 +286,7 @@ Task<Val> list_setitem(Drive& drive, Arguments args) {
       }
     }
     if (bounds[2] != 1 && given.size() != positions.size()) co_await drive.raise();
-    if (is_real(recorder, list)) real.push_back(recorder.new_tuple(&PyTuple_Type, given.data(), given.size()));
+    if (is_real(recorder.heap, list)) real.push_back(recorder.new_tuple(&PyTuple_Type, given.data(), given.size()));
     if (bounds[2] == 1) {
       written = splice(recorder, list, static_cast<size_t>(bounds[0]), positions.size(), given, "__setitem__", real);
     } else {

@@ -352,7 +352,7 @@ Invoke type_super(Recorder& recorder, ShadowFrame& frame, Arguments& args, int p
 }
 
 void take_token(Recorder& recorder, ShadowFrame& frame, PyObject* result) {
-  set_type(recorder, frame.pending.x, Py_TYPE(result));
+  recorder.foreign.set_type(frame.pending.x, Py_TYPE(result));
   frame.pending.result = frame.pending.x;
 }
 

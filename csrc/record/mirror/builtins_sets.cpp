@@ -179,11 +179,11 @@ Task<bool> update_from(Drive& drive, Val container, Val set, Val source) {
   if (!filling.flush()) co_await drive.unknown();
   if (kHow == Combine::kUnion || kHow == Combine::kDifference) co_return true;
   const Keys now = recorder.heap.model(set).keys;
-  const bool foreign = is_real(recorder, set) && recorder.trace().epochs.size() != epoch;
+  const bool foreign = is_real(recorder.heap, set) && recorder.trace().epochs.size() != epoch;
   const bool lost = std::any_of(found.begin(), found.end(), [&](PyObject* key) { return !now.holds(key); });
   if (foreign || (kHow == Combine::kIntersection && lost)) co_await drive.unknown();
   const Keys keys = combine(kHow, now, found);
-  if (keys.size() > 1 && !is_real(recorder, set)) materialize(recorder, set);
+  if (keys.size() > 1 && !is_real(recorder.heap, set)) materialize(recorder, set);
   const Vals operands(1, given(recorder, source, found));
   if (!recorder.live() || !replace_keys(recorder, set, keys, method, operands)) co_await drive.unknown();
   co_return true;
@@ -216,7 +216,7 @@ Task<Val> set_combine_update(Drive& drive, Arguments args) {
     operands.push_back(given(recorder, args.values[i], others));
   }
   const size_t size = kHow == Combine::kUnion ? recorder.heap.model(set).keys.size() + more.size() : keys.size();
-  if (by_table && size > 1 && !is_real(recorder, set)) {
+  if (by_table && size > 1 && !is_real(recorder.heap, set)) {
     materialize(recorder, set);
     if (!recorder.live()) co_await drive.unknown();
   }

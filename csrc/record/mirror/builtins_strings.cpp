@@ -133,7 +133,7 @@ Task<Val> str_of(Drive& drive, Val value) {
     Vals args;
     const bool of_key = type->tp_str == reinterpret_cast<PyTypeObject*>(PyExc_KeyError)->tp_str;
     const bool known = type->tp_str == reinterpret_cast<PyTypeObject*>(PyExc_Exception)->tp_str || of_key;
-    if (!known || is_foreign(recorder, value) || recorder.heap.model(value).items.empty() ||
+    if (!known || is_foreign(recorder.heap, value) || recorder.heap.model(value).items.empty() ||
         !try_items(recorder, recorder.heap.virtual_field(value, 0), &args) || args.size() > 1)
       co_await drive.unknown();
     if (args.empty()) co_return text_of(recorder, "");

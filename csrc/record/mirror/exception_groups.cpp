@@ -75,8 +75,8 @@ Val new_group(Recorder& recorder, Val message, Val given, const Vals& parts) {
 // The group is as it was made and raised, and all that it holds is known.
 bool parts_of(Recorder& recorder, Val group, Vals* parts) {
   Val held;
-  if (!recorder.heap.is_virtual(group, VirtualKind::kException) || is_foreign(recorder, group)) return false;
-  return attr_find(recorder, group, group_names().exceptions, &held) && try_items(recorder, held, parts);
+  if (!recorder.heap.is_virtual(group, VirtualKind::kException) || is_foreign(recorder.heap, group)) return false;
+  return attr_find(recorder.heap, group, group_names().exceptions, &held) && try_items(recorder, held, parts);
 }
 
 bool leaves_method(Recorder& recorder, PyTypeObject* type, PyObject* name) {
@@ -121,13 +121,13 @@ class Splitter {
         !leaves_method(recorder_, type, group_names().derive) ||
         recorder_.reads.lookup_type(type, group_names().notes) != nullptr)
       return false;
-    return !attr_find(recorder_, group, group_names().notes, &notes) ||
+    return !attr_find(recorder_.heap, group, group_names().notes, &notes) ||
            (recorder_.heap.is_virtual(notes, VirtualKind::kList) && !recorder_.heap.is_built(notes));
   }
 
   Val derived(Val group, const Vals& parts) {
     Val message, notes;
-    if (parts.empty() || !attr_find(recorder_, group, group_names().message, &message)) return Val();
+    if (parts.empty() || !attr_find(recorder_.heap, group, group_names().message, &message)) return Val();
     const Val made = new_group(recorder_, message, recorder_.new_list(parts.data(), parts.size()), parts);
     if (!recorder_.heap.model(group).traced.empty()) {
       const Val base = traceback_of(recorder_, group);
@@ -138,7 +138,7 @@ class Splitter {
       set_field(recorder_, made, kContext, context);
     const Val cause = held_field(recorder_, group, kCause);
     set_field(recorder_, made, kCause, cause.is_null() ? Val::constant(Py_None) : cause);
-    if (!attr_find(recorder_, group, group_names().notes, &notes)) return made;
+    if (!attr_find(recorder_.heap, group, group_names().notes, &notes)) return made;
     const Vals lines = recorder_.heap.model(notes).items;
     attr_set(recorder_, made, group_names().notes, recorder_.new_list(lines.data(), lines.size()));
     return made;
@@ -217,7 +217,8 @@ Val raised_in_the_end(Recorder& recorder, Val caught, const Vals& exceptions) {
   Vals raised, leaves;
   for (Val exception : exceptions) {
     if (exception.object() == Py_None) continue;
-    if (!recorder.heap.is_virtual(exception, VirtualKind::kException) || is_foreign(recorder, exception)) return Val();
+    if (!recorder.heap.is_virtual(exception, VirtualKind::kException) || is_foreign(recorder.heap, exception))
+      return Val();
     const int again = is_as_caught(recorder, exception, caught);
     if (again < 0) return Val();
     if (again > 0) {
@@ -306,7 +307,7 @@ bool step_group_reraise(Recorder& recorder, ShadowFrame& frame) {
       exceptions.empty())
     return false;
   const bool group = is_exception_group(recorder.heap.type_of(caught));
-  if (group && is_foreign(recorder, caught)) return false;
+  if (group && is_foreign(recorder.heap, caught)) return false;
   const Val raised = group ? raised_in_the_end(recorder, caught, exceptions) : exceptions[0];
   if (raised.is_null() || raised.is_reg()) return false;
   observe(frame, 2, [](Recorder& r, ShadowFrame& f, PyObject* result) {
@@ -322,7 +323,7 @@ void find_group_class() {
 }
 
 Val exception_attribute(Recorder& recorder, Val exception, PyObject* name) {
-  if (is_foreign(recorder, exception)) return Val();
+  if (is_foreign(recorder.heap, exception)) return Val();
   const auto is = [&](const char* text) { return has_name(name, text); };
   const auto or_none = [&](size_t index) {
     const Val value = held_field(recorder, exception, index);

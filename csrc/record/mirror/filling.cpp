@@ -43,7 +43,7 @@ void Filling::note_last(Val item, bool real) {
 
 bool Filling::append(Val item) {
   Model& content = recorder_.heap.model(model_);
-  const bool real = is_real(recorder_, model_);
+  const bool real = is_real(recorder_.heap, model_);
   if (real && !follows()) return false;
   content.items.push_back(item);
   if (content.kind == VirtualKind::kDeque) recorder_.heap.reshape(model_);
@@ -53,7 +53,7 @@ bool Filling::append(Val item) {
 
 bool Filling::add(PyObject* key) {
   Model& content = recorder_.heap.model(model_);
-  const bool real = is_real(recorder_, model_);
+  const bool real = is_real(recorder_.heap, model_);
   if (real && !follows()) return false;
   if (content.keys.holds(key)) return true;
   const Val item = keep_key(recorder_, key);
@@ -66,7 +66,7 @@ bool Filling::add(PyObject* key) {
 
 bool Filling::discard(PyObject* key) {
   Model& content = recorder_.heap.model(model_);
-  const bool real = is_real(recorder_, model_);
+  const bool real = is_real(recorder_.heap, model_);
   if (real && !follows()) return false;
   const ptrdiff_t at = content.keys.find(key);
   if (at < 0) return true;
@@ -87,7 +87,7 @@ bool Filling::discard(PyObject* key) {
 bool Filling::put(PyObject* key, Val value) {
   if (container_.is_const()) {
     if (!follows() || !put_in_dict(recorder_, container_.object(), key, value)) return false;
-  } else if (!is_real(recorder_, container_)) {
+  } else if (!is_real(recorder_.heap, container_)) {
     dict_set(recorder_, container_, key, value);
     return recorder_.live();
   } else {
@@ -103,7 +103,7 @@ bool Filling::put(PyObject* key, Val value) {
 bool Filling::hide() {
   hidden_ = recorder_.heap.model(model_).items;
   hides_ = true;
-  hides_real_ = is_real(recorder_, model_);
+  hides_real_ = is_real(recorder_.heap, model_);
   if (hides_real_) recorder_.heap.note_lasting();
   for (size_t i = hidden_.size(); i-- > 0 && !hides_real_;)
     log(recorder_, model_, LogOp::kDelItem, recorder_.reads.owned(Ref::steal(PyLong_FromSize_t(i)).get()), Val(),
@@ -115,7 +115,7 @@ bool Filling::hide() {
 bool Filling::show() {
   if (!hides_) return true;
   hides_ = false;
-  return recorder_.heap.model(model_).items.empty() && (!is_real(recorder_, model_) || follows());
+  return recorder_.heap.model(model_).items.empty() && (!is_real(recorder_.heap, model_) || follows());
 }
 
 bool Filling::flush(bool raises) {
@@ -123,7 +123,7 @@ bool Filling::flush(bool raises) {
     if (!raises && hides_real_) recorder_.stop(Abort::kWrite, "a list that is being sorted");
     if (!raises) return recorder_.live();
     hides_ = false;
-    if (hides_real_ != is_real(recorder_, model_)) return false;  // a replay has made it, empty
+    if (hides_real_ != is_real(recorder_.heap, model_)) return false;  // a replay has made it, empty
     if (!hides_real_) return set_items(recorder_, model_, hidden_, method_, Vals());
     recorder_.heap.model(model_).items = hidden_;
     return follows();
@@ -143,9 +143,9 @@ bool Filling::flush(bool raises) {
 }
 
 // Nodes that follow may read or write what is being filled.
-bool flush_fillings(Recorder& recorder) {
-  for (size_t i = 0; i < recorder.heap.fillings.size(); ++i)
-    if (!recorder.heap.fillings[i]->flush()) return false;
+bool flush_fillings(Heap& heap) {
+  for (size_t i = 0; i < heap.fillings.size(); ++i)
+    if (!heap.fillings[i]->flush()) return false;
   return true;
 }
 
@@ -157,15 +157,15 @@ bool end_fillings(Recorder& recorder, const Drive& of) {
   return true;
 }
 
-bool is_filled(const Recorder& recorder, Val value) {
-  return std::any_of(recorder.heap.fillings.begin(), recorder.heap.fillings.end(),
+bool is_filled(const Heap& heap, Val value) {
+  return std::any_of(heap.fillings.begin(), heap.fillings.end(),
                      [&](const Filling* filling) { return filling->is_of(value); });
 }
 
 // Whether an attempt since then left everything as it was: then another may follow without going back.
-bool is_untouched(const Recorder& recorder, const TraceMark& mark) {
-  const Trace& trace = recorder.trace();
-  if (recorder.heap.lasting != mark.lasting) return false;
+bool is_untouched(const Heap& heap, const TraceMark& mark) {
+  const Trace& trace = heap.trace();
+  if (heap.lasting != mark.lasting) return false;
   for (size_t i = mark.nodes; i < trace.nodes.size(); ++i)
     if (!pijit::is_repeatable(trace.nodes[i])) return false;
   if (trace.clock == mark.time) return true;

@@ -47,6 +47,6 @@ class Filling {
 };
 
 bool end_fillings(Recorder&, const Drive& of);  // fillings of C code that raises
-bool is_untouched(const Recorder&, const TraceMark& mark);
+bool is_untouched(const Heap&, const TraceMark& mark);
 
 }  // namespace pijit

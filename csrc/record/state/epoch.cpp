@@ -57,7 +57,7 @@ void begin_epoch(Recorder& recorder) {
       recorder.foreign.known.insert(static_cast<PyObject*>(const_cast<void*>(object)));
   });
   recorder.reads.forget();
-  begin_finding(recorder);
+  recorder.foreign.begin_finding();
   recorder.foreign.forget_types();
   recorder.heap.go_stale();
   take_tensor_result(recorder);

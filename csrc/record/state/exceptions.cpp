@@ -166,13 +166,13 @@ void begin_taken(Recorder& recorder, PyObject* object, Val taken) {
   recorder.heap.model(exception).real = object;
   set_field(recorder, exception, kTaken, taken);
   note_raise(recorder, recorder.frames.top(), 0, exception, true);
-  note_sought(recorder, recorder.frames.top().pending);
+  recorder.raise.note_sought(recorder.frames.top().pending);
   recorder.raise.entry_due = true;
   recorder.raise.snapshot = kNone;
 }
 
-bool is_taken(const Recorder& recorder, Val exception) {
-  const Vals& fields = recorder.heap.models[exception.index()]->items;
+bool is_taken(const Heap& heap, Val exception) {
+  const Vals& fields = heap.models[exception.index()]->items;
   return fields.size() > kTaken && !fields[kTaken].is_null();
 }
 
@@ -229,30 +229,22 @@ bool raised_arguments(Recorder& recorder, PyObject* object, Vals* out) {
   return true;
 }
 
-}  // namespace
-
-// An AttributeError leaves C code that looked for an attribute.
-void note_sought(Recorder& recorder, const Pending& pending) {
-  if (recorder.raise.sought.is_null()) recorder.raise.sought = pending.sought;
-}
-
-namespace {
-
 // That code has told the real exception, `object`, if nobody else had.
 void add_sought(Recorder& recorder, Val exception, PyObject* object) {
   static PyObject *const name = PyUnicode_InternFromString("name"), *const of = PyUnicode_InternFromString("obj");
   const Val pair = std::exchange(recorder.raise.sought, Val());
   if (pair.is_null() || PyErr_GivenExceptionMatches(object, PyExc_AttributeError) == 0) return;
   const Val sought = recorder.heap.virtual_field(pair, 0), sought_name = recorder.heap.virtual_field(pair, 1);
-  if (is_taken(recorder, exception) || recorder.heap.is_built(exception)) {
+  if (is_taken(recorder.heap, exception) || recorder.heap.is_built(exception)) {
     const uint32_t reg = recorder.trace().virtuals[exception.index()].reg;
-    const Val place = is_taken(recorder, exception) ? recorder.heap.virtual_field(exception, kTaken) : Val::reg(reg);
+    const Val place =
+        is_taken(recorder.heap, exception) ? recorder.heap.virtual_field(exception, kTaken) : Val::reg(reg);
     call_known(recorder, context_function(), {place, sought, sought_name});
     return;
   }
   const auto* error = reinterpret_cast<PyAttributeErrorObject*>(object);
   Val known;
-  if (attr_find(recorder, exception, name, &known) || attr_find(recorder, exception, of, &known)) return;
+  if (attr_find(recorder.heap, exception, name, &known) || attr_find(recorder.heap, exception, of, &known)) return;
   if (error->name != sought_name.object() || error->obj != recorder.heap.real(sought)) return;
   attr_set(recorder, exception, name, sought_name);
   attr_set(recorder, exception, of, sought);
@@ -300,7 +292,7 @@ bool is_as_raised(Recorder& recorder, Val exception) {
   auto* base = reinterpret_cast<PyBaseExceptionObject*>(object);
   const Model& content = recorder.heap.model(exception);
   const auto field = [&](size_t i) { return i < content.items.size() ? content.items[i] : Val(); };
-  const bool taken = is_taken(recorder, exception);
+  const bool taken = is_taken(recorder.heap, exception);
   PyObject *context = recorder.heap.real(field(kContext)),
            *cause = field(kCause).is_null() ? Py_None : recorder.heap.real(field(kCause));
   if (recorder.heap.is_virtual(field(kContext), VirtualKind::kHandled)) context = recorder.raise.entry_exception;
@@ -336,7 +328,7 @@ static bool has_foreign_note(Recorder& recorder, Val exception, PyObject* object
   PyObject *dict = reinterpret_cast<PyBaseExceptionObject*>(object)->dict, *notes = nullptr;
   Val known;
   return dict != nullptr && cpython::dict_lookup(dict, name, &notes) > 0 &&
-         !attr_find(recorder, exception, name, &known);
+         !attr_find(recorder.heap, exception, name, &known);
 }
 
 // The exception that a handler of the innermost frame finds. Null: it escaped, and more is to be known of it.

@@ -21,7 +21,7 @@ Val saved_exception(Recorder&);                  // what PUSH_EXC_INFO puts away
 Val traceback_of(Recorder&, Val exception);      // as it is now
 bool exc_info(Recorder&, Vals* out);             // type, value and traceback of what is handled; false: not known
 bool nothing_handled_at_entry(Recorder&);        // guarded; false: something was (or stopped)
-bool is_taken(const Recorder&, Val exception);   // foreign code raised it
+bool is_taken(const Heap&, Val exception);       // foreign code raised it
 
 // An exception is under way.
 void begin_raise(Recorder&, ShadowFrame& frame, int pops, Val exception, bool again);
@@ -33,10 +33,9 @@ Val new_exception(Recorder&, PyObject* object);
 void end_frame(Recorder&, ShadowFrame& frame);
 void materialize_frame(Recorder&, Val frame);
 bool holds_raised(Recorder&, Val value);
-void note_sought(Recorder&, const Pending& pending);
 
-inline bool is_foreign(const Recorder& recorder, Val exception) {
-  return recorder.heap.is_built(exception) || is_taken(recorder, exception);
+inline bool is_foreign(const Heap& heap, Val exception) {
+  return heap.is_built(exception) || is_taken(heap, exception);
 }
 
 }  // namespace pijit

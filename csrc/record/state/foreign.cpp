@@ -69,4 +69,38 @@ void Foreign::forget_types() {
   typed.clear();
 }
 
+void Foreign::begin_finding() {
+  looked_nodes = static_cast<uint32_t>(recording.trace().nodes.size());
+  written_here.clear();
+  are_written_here.clear();
+  found.clear();
+  any_written = false;
+}
+
+// Which objects the nodes since the last look write.
+void Foreign::look_for_writes() {
+  for (; looked_nodes < recording.trace().nodes.size(); ++looked_nodes) {
+    const Node& node = recording.trace().nodes[looked_nodes];
+    if (!may_let_die(node.op) || is_opaque(node.op)) continue;
+    const bool attribute = node.op == Op::kStoreAttr || node.op == Op::kDelAttr;
+    const auto note = [&](Val value) {
+      if (PyObject* object = value.object()) {
+        note_write_here(object);
+        if (PyObject* dict = attribute ? cpython::instance_dict(object) : nullptr) note_write_here(dict);
+      }
+      if (value.is_virtual()) value = Val::reg(recording.trace().virtuals[value.index()].reg);
+      for (size_t i = 0; i < found.size() && value.is_reg(); ++i)
+        if (found[i].reg == value.index()) note_written(found[i]);
+    };
+    if (node.op != Op::kCall) note(node.a);
+    for (uint32_t i = 0; node.op == Op::kCall && i < node.count; ++i) note(recording.trace().operands[node.first + i]);
+  }
+}
+
+// It is none of the containers that this epoch found, and none that was written.
+bool Foreign::is_new_here(PyObject* object) {
+  look_for_writes();
+  return !is_written_here(object) && found.size() < kMaxFound && !is_found(object);
+}
+
 }  // namespace pijit

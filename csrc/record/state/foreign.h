@@ -31,7 +31,15 @@ struct Foreign {
   void note_written(Found& it);            // it is to be told apart from all objects of its class
   void note_write_here(PyObject* object);  // the trace writes it
   bool is_written_here(PyObject* object) const;
-  void forget_types();  // an instance may have another class now
+  void forget_types();                          // an instance may have another class now
+  void set_type(Val reg, PyTypeObject* type) {  // it is known now, until foreign code runs
+    recording.trace().regs[reg.index()].type = type;
+    if (type != nullptr && (type->tp_flags & Py_TPFLAGS_IMMUTABLETYPE) == 0) typed.push_back(reg.index());
+  }
+  void begin_finding();                    // an epoch begins
+  void look_for_writes();                  // what the nodes write since it was called last
+  bool is_new_here(PyObject* object);      // none of the containers that this epoch found, and none that was written
+  static constexpr size_t kMaxFound = 64;  // of one epoch: each is told apart from all others
 
   Kernel& recording;
   const Heap& heap;

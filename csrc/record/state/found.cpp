@@ -31,7 +31,6 @@ namespace {
 
 constexpr Py_ssize_t kMaxItems = 256;
 constexpr int kMaxDepth = 4;
-constexpr size_t kMaxFound = 64;  // of one epoch: each is told apart from all others
 constexpr uint64_t kFreeLoads = 2048, kInstructionsOfLoad = 4;
 
 // A tuple or list within itself, as deep as it would be adopted: it would be there under two names.
@@ -89,14 +88,6 @@ bool lasts(PyObject* object) {
 
 }  // namespace
 
-void begin_finding(Recorder& recorder) {
-  recorder.foreign.looked_nodes = static_cast<uint32_t>(recorder.trace().nodes.size());
-  recorder.foreign.written_here.clear();
-  recorder.foreign.are_written_here.clear();
-  recorder.foreign.found.clear();
-  recorder.foreign.any_written = false;
-}
-
 // The trace has met the object, or knows what it holds.
 bool has_met(Recorder& recorder, PyObject* object) {
   if (recorder.foreign.known.count(object) != 0) return true;
@@ -122,34 +113,13 @@ void becomes(Recorder& recorder, Val reg, Val found) {
   recorder.heap.replace(reg, found);
 }
 
-// Which objects the nodes since the last look write.
-void look_for_writes(Recorder& recorder) {
-  for (; recorder.foreign.looked_nodes < recorder.trace().nodes.size(); ++recorder.foreign.looked_nodes) {
-    const Node& node = recorder.trace().nodes[recorder.foreign.looked_nodes];
-    if (!may_let_die(node.op) || is_opaque(node.op)) continue;
-    const bool attribute = node.op == Op::kStoreAttr || node.op == Op::kDelAttr;
-    const auto note = [&](Val value) {
-      if (PyObject* object = value.object()) {
-        recorder.foreign.note_write_here(object);
-        if (PyObject* dict = attribute ? cpython::instance_dict(object) : nullptr)
-          recorder.foreign.note_write_here(dict);
-      }
-      if (value.is_virtual()) value = Val::reg(recorder.trace().virtuals[value.index()].reg);
-      for (size_t i = 0; i < recorder.foreign.found.size() && value.is_reg(); ++i)
-        if (recorder.foreign.found[i].reg == value.index()) recorder.foreign.note_written(recorder.foreign.found[i]);
-    };
-    if (node.op != Op::kCall) note(node.a);
-    for (uint32_t i = 0; node.op == Op::kCall && i < node.count; ++i) note(recorder.trace().operands[node.first + i]);
-  }
-}
-
 }  // namespace
 
 // After an instruction: what was found must not be another object that is written, nor one that is read if it is
 // written itself.
 void guard_found(Recorder& recorder) {
   if (recorder.foreign.found.empty()) return;
-  look_for_writes(recorder);
+  recorder.foreign.look_for_writes();
   if (recorder.foreign.written_here.empty() && !recorder.foreign.any_written) return;
   const auto is_other = [&](const Found& found, PyObject* object, PyTypeObject* type) {
     if (found.type != type || !is_same_object(recorder, found.reg, found.object, object)) return true;
@@ -189,13 +159,13 @@ Val adopted(Recorder& recorder, PyObject* object, Val source, int depth) {
   if (!cpython::is_importable(Py_TYPE(object))) return source;
   input_guard(recorder, GuardOp::kType, source).expected =
       recorder.reads.owned(reinterpret_cast<PyObject*>(Py_TYPE(object))).object();
-  set_type(recorder, source, Py_TYPE(object));
+  recorder.foreign.set_type(source, Py_TYPE(object));
   const bool tuple = PyTuple_CheckExact(object);
   if (!tuple && !PyList_CheckExact(object)) return source;
   const Py_ssize_t size = PySequence_Fast_GET_SIZE(object);
   if (size > kMaxItems || depth > kMaxDepth || !may_load(recorder, size)) return source;
   if (const Val first = known_container(recorder, object, source); !first.is_null()) return first;
-  if (!tuple && !is_new_here(recorder, object)) return source;
+  if (!tuple && !recorder.foreign.is_new_here(object)) return source;
   if (!tuple) note_container(recorder, object, source);
   input_guard(recorder, tuple ? GuardOp::kTupleSize : GuardOp::kListSize, source).number = static_cast<uint64_t>(size);
   Vals items;
@@ -209,13 +179,6 @@ Val adopted(Recorder& recorder, PyObject* object, Val source, int depth) {
                             items.size());
   recorder.heap.model(result).real = object;
   return real_container(recorder, result, source);
-}
-
-// It is none of the containers that this epoch found, and none that was written.
-bool is_new_here(Recorder& recorder, PyObject* object) {
-  look_for_writes(recorder);
-  return !recorder.foreign.is_written_here(object) && recorder.foreign.found.size() < kMaxFound &&
-         !recorder.foreign.is_found(object);
 }
 
 // The trace loads what the container holds. Two that are distinct objects now may be one object in another call.
@@ -247,8 +210,9 @@ Val found_container(Recorder& recorder, PyObject* object, Val source) {
   if (!may_load(recorder, loaded != nullptr && PyDict_Check(loaded) ? PyDict_GET_SIZE(loaded) : 1)) return Val();
   if (dict ? !has_lasting_keys(object) : !is_open(object)) return Val();
   if (const Val first = known_container(recorder, object, source); !first.is_null()) return first;
-  if (recorder.foreign.found.size() + 2 > kMaxFound || !is_new_here(recorder, object)) return Val();
-  if (attributes != nullptr && (has_met(recorder, attributes) || !is_new_here(recorder, attributes))) return Val();
+  if (recorder.foreign.found.size() + 2 > Foreign::kMaxFound || !recorder.foreign.is_new_here(object)) return Val();
+  if (attributes != nullptr && (has_met(recorder, attributes) || !recorder.foreign.is_new_here(attributes)))
+    return Val();
   return dict ? input_dict(recorder, object, source, 0, false, found_part)
               : input_instance(recorder, object, source, 0, found_part);
 }

@@ -5,12 +5,10 @@
 namespace pijit {
 
 bool adopt(Recorder&, Val reg, PyObject* object);  // the content of a container in a register becomes known
-void begin_finding(Recorder&);
 bool has_met(Recorder&, PyObject* object);
 bool is_fixed(Recorder&, Val reg, PyObject* object);
 void guard_found(Recorder&);
 Val adopted(Recorder&, PyObject* object, Val source, int depth);
-bool is_new_here(Recorder&, PyObject* object);
 void note_container(Recorder&, PyObject* object, Val source);
 
 }  // namespace pijit

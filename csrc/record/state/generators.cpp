@@ -7,33 +7,32 @@
 
 namespace pijit {
 
-bool may_resume(const Recorder& recorder, Val generator) {
-  return recorder.heap.models[generator.index()]->suspended != nullptr &&
-         recorder.trace().virtuals[generator.index()].reg == kNone;
+bool may_resume(const Heap& heap, Val generator) {
+  return heap.models[generator.index()]->suspended != nullptr && heap.trace().virtuals[generator.index()].reg == kNone;
 }
 
-bool has_begun(const Recorder& recorder, Val generator) {
-  const auto& suspended = recorder.heap.models[generator.index()]->suspended;
+bool has_begun(const Heap& heap, Val generator) {
+  const auto& suspended = heap.models[generator.index()]->suspended;
   return suspended == nullptr || suspended->yielded;
 }
 
-bool has_ended(const Recorder& recorder, Val generator) {
-  return recorder.trace().log[recorder.trace().virtuals[generator.index()].tail].op == LogOp::kClear;
+bool has_ended(const Heap& heap, Val generator) {
+  return heap.trace().log[heap.trace().virtuals[generator.index()].tail].op == LogOp::kClear;
 }
 
-bool is_running(const Recorder& recorder, Val generator) {
-  if (!recorder.heap.is_virtual(generator, VirtualKind::kGenerator)) return false;
-  const LogEntry& state = recorder.trace().log[recorder.trace().virtuals[generator.index()].tail];
+bool is_running(const Heap& heap, Val generator) {
+  if (!heap.is_virtual(generator, VirtualKind::kGenerator)) return false;
+  const LogEntry& state = heap.trace().log[heap.trace().virtuals[generator.index()].tail];
   return state.op == LogOp::kFrame && state.index == kNone;
 }
 
-bool closes_unrun(const Recorder& recorder, Val generator) {
-  const ShadowFrame* at = recorder.heap.models[generator.index()]->suspended.get();
+bool closes_unrun(const Heap& heap, Val generator) {
+  const ShadowFrame* at = heap.models[generator.index()]->suspended.get();
   return at != nullptr && at->yielded && cpython::closes_unrun(at->code, at->operation + 1);
 }
 
-Val delegate_of(const Recorder& recorder, Val generator) {
-  const ShadowFrame* at = recorder.heap.models[generator.index()]->suspended.get();
+Val delegate_of(const Heap& heap, Val generator) {
+  const ShadowFrame* at = heap.models[generator.index()]->suspended.get();
   if (at == nullptr || !at->yielded) return Val();
   const int next = at->operation + 1;
   constexpr int kDelegates = 2;  // resumed in `yield from` or `await`
@@ -56,22 +55,22 @@ bool forgets_coroutine(Recorder& recorder) {
       continue;
     const bool built =
         recorder.trace().virtuals[i].reg != kNone || recorder.snapshots.visited[i] == recorder.snapshots.visit;
-    if (!built && !has_begun(recorder, Val::virtual_object(i))) return true;
+    if (!built && !has_begun(recorder.heap, Val::virtual_object(i))) return true;
   }
   return false;
 }
 
 // The frame is that of a virtual generator at a yield. Another generator may lie where one died unseen: the address alone
 // does not tell them apart.
-bool is_suspended(const Recorder& recorder, uint32_t generator, cpython::Frame* frame) {
-  const ShadowFrame* shadow = recorder.heap.models[generator]->suspended.get();
+bool is_suspended(const Heap& heap, uint32_t generator, cpython::Frame* frame) {
+  const ShadowFrame* shadow = heap.models[generator]->suspended.get();
   return shadow != nullptr && shadow->frame == frame && shadow->code == cpython::code(frame);
 }
 
 // The frame is that of some virtual generator.
 bool is_ours(const Recorder& recorder, cpython::Frame* frame) {
   const auto found = recorder.frames.generators.find(frame);
-  return found != recorder.frames.generators.end() && is_suspended(recorder, found->second, frame);
+  return found != recorder.frames.generators.end() && is_suspended(recorder.heap, found->second, frame);
 }
 
 void end_generator(Recorder& recorder, uint32_t generator) {

@@ -4,15 +4,15 @@
 
 namespace pijit {
 
-bool may_resume(const Recorder&, Val generator);  // it is virtual and at a yield
-bool has_begun(const Recorder&, Val generator);
-bool closes_unrun(const Recorder&, Val generator);  // see cpython/bytecode.h
+bool may_resume(const Heap&, Val generator);  // it is virtual and at a yield
+bool has_begun(const Heap&, Val generator);
+bool closes_unrun(const Heap&, Val generator);  // see cpython/bytecode.h
 void end_generator(Recorder&, uint32_t generator);
-bool has_ended(const Recorder&, Val generator);
-bool is_running(const Recorder&, Val generator);
-Val delegate_of(const Recorder&, Val generator);  // where its `yield from` stands, or Null
+bool has_ended(const Heap&, Val generator);
+bool is_running(const Heap&, Val generator);
+Val delegate_of(const Heap&, Val generator);  // where its `yield from` stands, or Null
 bool forgets_coroutine(Recorder&);
-bool is_suspended(const Recorder&, uint32_t generator, cpython::Frame* frame);
+bool is_suspended(const Heap&, uint32_t generator, cpython::Frame* frame);
 bool is_ours(const Recorder&, cpython::Frame* frame);
 
 }  // namespace pijit

@@ -19,6 +19,8 @@ class Heap {
   Heap(Kernel& recording, FrameStack& frames, Snapshots& snapshots)
       : recording_(recording), frames_(frames), snapshots_(snapshots) {}
 
+  Kernel& recording() const { return recording_; }
+  Trace& trace() const { return recording_.trace(); }
   HeapMark mark() const {
     return {static_cast<uint32_t>(arguments.size()), lasting,
             static_cast<uint32_t>(recording_.trace().virtuals.size())};
@@ -99,7 +101,6 @@ class Heap {
   Vec<Filling*> fillings;
 
  private:
-  Trace& trace() { return recording_.trace(); }
   const Virtual& virtual_of(Val object) const { return recording_.trace().virtuals[object.index()]; }
   Vals forget_adopted(size_t mark);
   void undo_stale(uint32_t nodes, const Vals& forgotten);

@@ -25,12 +25,12 @@ bool may_vary_argument(PyObject* object) {
 
 }  // namespace
 
-Guard& input_guard(Recorder& recorder, GuardOp op, Val source) {
+Guard& input_guard(Kernel& recording, GuardOp op, Val source) {
   Guard guard{};
   guard.op = op;
   guard.subject = source;
-  recorder.trace().guards.push_back(guard);
-  return recorder.trace().guards.back();
+  recording.trace().guards.push_back(guard);
+  return recording.trace().guards.back();
 }
 
 Val load_input(Recorder& recorder, GuardOp op, Val source, Py_ssize_t index, PyObject* object) {
@@ -369,8 +369,8 @@ Val entry_input(Recorder& recorder, cpython::Frame* frame, int slot, Val source)
   return entry_value(recorder, object, source);
 }
 
-Val by_type(Recorder& recorder, PyObject* object, Val source) {
-  input_guard(recorder, GuardOp::kType, source).expected = reinterpret_cast<PyObject*>(Py_TYPE(object));
+Val by_type(Kernel& recording, PyObject* object, Val source) {
+  input_guard(recording, GuardOp::kType, source).expected = reinterpret_cast<PyObject*>(Py_TYPE(object));
   return source;
 }
 

@@ -8,7 +8,7 @@ Val own(Recorder&, Val container);  // nothing but the trace reaches it, until f
 bool bind_root(Recorder&);
 bool bind_entry(Recorder&);
 Val entry_input(Recorder&, cpython::Frame* frame, int slot, Val source);
-Val by_type(Recorder&, PyObject* object, Val source);
+Val by_type(Kernel&, PyObject* object, Val source);
 using Take = Val (*)(Recorder&, PyObject*, Val, int);           // what becomes of what was loaded
 Val input(Recorder&, PyObject* object, Val source, int depth);  // classifies an argument
 Val input_dict(Recorder&, PyObject* object, Val source, int depth, bool fresh, Take take = input);
@@ -19,7 +19,7 @@ Val load_input(Recorder&, GuardOp op, Val source, Py_ssize_t index, PyObject* ob
 Val load_input(Recorder&, Guard guard, PyObject* object);
 Val real_container(Recorder&, Val object, Val source);
 Val known_container(Recorder&, PyObject* object, Val source);
-Guard& input_guard(Recorder&, GuardOp op, Val source);
+Guard& input_guard(Kernel&, GuardOp op, Val source);
 
 // Generators and enumerations that a frame holds (suspended.cpp).
 Val entry_generator(Recorder&, PyObject* generator, Val source);

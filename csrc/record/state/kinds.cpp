@@ -64,9 +64,9 @@ bool is_container(PyObject* object) {
 // The trace has neither read nor written what the container holds, and knows it under no other name.
 bool is_untouched(Recorder& recorder, PyObject* container) {
   if (PyTuple_CheckExact(container)) return true;
-  if (has_met(recorder, container) || !is_new_here(recorder, container)) return false;
+  if (has_met(recorder, container) || !recorder.foreign.is_new_here(container)) return false;
   PyObject* dict = PyDict_CheckExact(container) ? nullptr : cpython::instance_dict(container);
-  return dict == nullptr || (!has_met(recorder, dict) && is_new_here(recorder, dict));
+  return dict == nullptr || (!has_met(recorder, dict) && recorder.foreign.is_new_here(dict));
 }
 
 }  // namespace

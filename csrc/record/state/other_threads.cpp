@@ -17,7 +17,7 @@ bool has_changed(Recorder& recorder, Val container) {
   const unsigned long now = cpython::thread_switches(recorder.thread());
   if (content.switches == now || recorder.foreign.epoch_due) return false;
   PyObject* const object = content.home.is_null() ? content.real : content.home.object();
-  if (object == nullptr || !is_real(recorder, container)) return false;
+  if (object == nullptr || !is_real(recorder.heap, container)) return false;
   // A number in a register is an object of its own wherever it is stored.
   const auto same = [&](Val known, PyObject* there) {
     PyObject* const seen = recorder.heap.real(known);

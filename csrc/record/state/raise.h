@@ -14,6 +14,9 @@ struct Raise {
   bool is_of(PyObject* base) const {  // the exception that left the inner frame is of this built-in class
     return type != nullptr && PyType_IsSubtype(type, reinterpret_cast<PyTypeObject*>(base));
   }
+  void note_sought(const Pending& pending) {  // the innermost lookup is told
+    if (sought.is_null()) sought = pending.sought;
+  }
   void caught() { foreseen = event = false; }  // C code clears the exception of the inner frame
 
   // Taken back: where the exception under way was raised. A node before it may be gone.

@@ -118,16 +118,16 @@ bool number_truth(Recorder& recorder, Val value, bool* out) {
   return true;
 }
 
-bool is_scalar_reg(const Recorder& recorder, Val value) {
+bool is_scalar_reg(const Kernel& recording, Val value) {
   if (!value.is_reg()) return false;
-  const RegInfo& info = recorder.trace().regs[value.index()];
+  const RegInfo& info = recording.trace().regs[value.index()];
   return is_number(info.rep) || (info.rep == Rep::kObject && cpython::is_scalar_type(info.type));
 }
 
 // All of them are tensors and numbers.
-bool are_scalars(const Recorder& recorder, const Vals& values) {
+bool are_scalars(const Kernel& recording, const Vals& values) {
   return std::all_of(values.begin(), values.end(), [&](Val value) {
-    return value.is_null() || touches_tensor(recorder, value) || is_scalar_reg(recorder, value) ||
+    return value.is_null() || touches_tensor(recording, value) || is_scalar_reg(recording, value) ||
            (value.is_const() && cpython::is_scalar(value.object()));
   });
 }

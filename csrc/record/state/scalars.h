@@ -8,8 +8,8 @@ Val scalar_node(Recorder&, ScalarOp op, Val left, Val right);  // Null: CPython'
 Val compute_number(Recorder&, SiteKind kind, int oparg, Val left, Val right = Val());
 bool fix_numbers(Recorder&, Vals* values, int depth = 0);  // constants from now on, guarded; false: there are none
 bool number_truth(Recorder&, Val value, bool* out);
-bool is_scalar_reg(const Recorder&, Val value);  // a register with an immutable scalar of known type
-bool are_scalars(const Recorder&, const Vals& values);
+bool is_scalar_reg(const Kernel&, Val value);  // a register with an immutable scalar of known type
+bool are_scalars(const Kernel&, const Vals& values);
 bool fix_number(Recorder&, Val* value, int depth);
 
 }  // namespace pijit

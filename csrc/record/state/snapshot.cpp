@@ -127,8 +127,8 @@ void suspend(Recorder& recorder, std::unique_ptr<ShadowFrame> shadow) {
 }
 
 // Whether all nodes since the instruction of that frame began may run once more.
-bool is_repeatable(Recorder& recorder, ShadowFrame& frame) {
-  const auto& nodes = recorder.trace().nodes;
+bool is_repeatable(Kernel& recording, ShadowFrame& frame) {
+  const auto& nodes = recording.trace().nodes;
   frame.repeatable = std::max(frame.repeatable, frame.mark.nodes);
   while (frame.repeatable < nodes.size() && pijit::is_repeatable(nodes[frame.repeatable])) frame.repeatable += 1;
   return frame.repeatable >= nodes.size();
@@ -163,7 +163,7 @@ uint32_t snapshot_of(Recorder& recorder, size_t level) {
 
 Node& emit_node(Recorder& recorder, Op op) {
   if (!recorder.heap.fillings.empty() && (op == Op::kEpoch || (writes(op) && op != Op::kAdapter)))
-    flush_fillings(recorder);
+    flush_fillings(recorder.heap);
   const uint32_t taken = !leaves(op) ? kNone : computes(op) ? exit_snapshot(recorder) : snapshot(recorder);
   Node node{};
   node.op = op;
@@ -186,7 +186,7 @@ void emit_exit_point(Recorder& recorder) {
 }
 
 void Recorder::emit(std::unique_ptr<AdapterOp> op, const Vals& inputs, const Vals& outputs, bool check_only) {
-  if (!heap.fillings.empty() && !are_scalars(*this, inputs)) flush_fillings(*this);
+  if (!heap.fillings.empty() && !are_scalars(*this, inputs)) flush_fillings(heap);
   Node& node = emit_node(*this, check_only ? Op::kCheck : Op::kAdapter);
   node.adapter_op = op.get();
   trace_->adapter_ops.push_back(std::move(op));
@@ -332,7 +332,7 @@ class Doubts {
 void Recorder::check_snapshots() {
   std::vector<uint32_t> unbuildable;
   for (uint32_t i = 0; i < trace_->virtuals.size(); ++i)
-    if (!can_build(*this, i, trace_->clock)) unbuildable.push_back(i);
+    if (!can_build(heap, i, trace_->clock)) unbuildable.push_back(i);
   Doubts doubts(*trace_, std::move(unbuildable));
   uint32_t last_good = kNone, checked = kNone;
   snapshots.usable.restart();  // from the beginning, in the order of time

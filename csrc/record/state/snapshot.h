@@ -7,7 +7,7 @@ namespace pijit {
 // Nodes and snapshots (snapshot.cpp).
 Node& emit_node(Recorder&, Op op);  // with a snapshot at the start of the current instruction when the op may leave
 size_t level_to_leave(Recorder&);
-bool is_repeatable(Recorder&, ShadowFrame& frame);
+bool is_repeatable(Kernel&, ShadowFrame& frame);
 uint32_t snapshot_of(Recorder&, size_t level);
 uint32_t frame_state(Recorder&, size_t level, bool innermost);
 uint32_t add_state(Recorder&, const ShadowFrame& frame, FrameState state, const char* unusable);

@@ -32,9 +32,9 @@ uint32_t walk_object(Recorder& recorder, uint32_t index, uint32_t time, bool kno
   if (object.is_real(time)) return 1;
   const Nesting nesting;
   const uint32_t height = known ? recorder.snapshots.usable.height(index) : 0;
-  if (nesting.too_deep(static_cast<int>(height)) || !can_build(recorder, index, time)) {
+  if (nesting.too_deep(static_cast<int>(height)) || !can_build(recorder.heap, index, time)) {
     recorder.snapshots.unusable_reason =
-        can_build(recorder, index, time) ? "objects nested too deeply" : virtual_name(object.kind);
+        can_build(recorder.heap, index, time) ? "objects nested too deeply" : virtual_name(object.kind);
     return 0;
   }
   if (height != 0) return height;

@@ -103,14 +103,8 @@ Val add_reg(Recorder& recorder, Rep rep, PyTypeObject* type, PyObject* observed)
   recorder.trace().regs.push_back(info);
   recorder.heap.reg_objects.push_back(observed);
   const Val reg = Val::reg(static_cast<uint32_t>(recorder.trace().regs.size() - 1));
-  if (rep == Rep::kObject) set_type(recorder, reg, type);
+  if (rep == Rep::kObject) recorder.foreign.set_type(reg, type);
   return reg;
-}
-
-void set_type(Recorder& recorder, Val reg, PyTypeObject* type) {
-  recorder.trace().regs[reg.index()].type = type;
-  if (type != nullptr && (type->tp_flags & Py_TPFLAGS_IMMUTABLETYPE) == 0)
-    recorder.foreign.typed.push_back(reg.index());
 }
 
 Val Recorder::new_reg(Rep rep, PyTypeObject* type) {
@@ -127,8 +121,8 @@ RegFacts Recorder::facts(Val reg) const {
   return {info.rep, info.type};
 }
 
-bool touches_tensor(const Recorder& recorder, Val value) {
-  return value.is_reg() && recorder.trace().regs[value.index()].rep == Rep::kTensor;
+bool touches_tensor(const Kernel& recording, Val value) {
+  return value.is_reg() && recording.trace().regs[value.index()].rep == Rep::kTensor;
 }
 
 namespace {
@@ -295,14 +289,12 @@ bool are_other_addresses(Recorder& recorder, Val container, Val object) {
 namespace {
 
 // Whether a key of the container is the address of an object that existed before, and may be this number.
-bool may_be_address(Recorder& recorder, Val container, PyObject* number) {
-  if (!recorder.heap.old_addresses || !container.is_virtual() || !(PyLong_Check(number) || PyFloat_Check(number)))
-    return false;
-  const auto& keys = recorder.heap.model(container).keys;
+bool may_be_address(Heap& heap, Val container, PyObject* number) {
+  if (!heap.old_addresses || !container.is_virtual() || !(PyLong_Check(number) || PyFloat_Check(number))) return false;
+  const auto& keys = heap.model(container).keys;
   return std::any_of(keys.begin(), keys.end(), [&](PyObject* key) {
-    const Val fresh = recorder.heap.fresh_key(key);
-    return recorder.heap.is_virtual(fresh, VirtualKind::kAddress) &&
-           !recorder.heap.is_fresh(recorder.heap.virtual_field(fresh, 0));
+    const Val fresh = heap.fresh_key(key);
+    return heap.is_virtual(fresh, VirtualKind::kAddress) && !heap.is_fresh(heap.virtual_field(fresh, 0));
   });
 }
 
@@ -311,12 +303,12 @@ bool may_be_address(Recorder& recorder, Val container, PyObject* number) {
 PyObject* key_in(Recorder& recorder, Val container, Val key) {
   if (recorder.heap.is_virtual(key, VirtualKind::kAddress) && !recorder.heap.model(key).keys.empty()) {
     const Val object = recorder.heap.virtual_field(key, 0);
-    if (!container.is_virtual() || is_real(recorder, container)) return nullptr;
+    if (!container.is_virtual() || is_real(recorder.heap, container)) return nullptr;
     if (!recorder.heap.is_fresh(object) && !are_other_addresses(recorder, container, object)) return nullptr;
     return recorder.heap.model(key).keys[0];
   }
   PyObject* plain = key_of(recorder, key);
-  return plain != nullptr && may_be_address(recorder, container, plain) ? nullptr : plain;
+  return plain != nullptr && may_be_address(recorder.heap, container, plain) ? nullptr : plain;
 }
 
 // A fresh tuple of known items is compared by a copy that the trace keeps, and is itself wherever the key is read.
@@ -410,9 +402,9 @@ void dict_put(Recorder& recorder, Val dict, PyObject* key, Val value) {
   }
 }
 
-bool dict_find(Recorder& recorder, Val dict, PyObject* key, Val* value) {
-  Model& content = recorder.heap.model(dict);
-  if (content.owner != kNone) return attr_find(recorder, Val::virtual_object(content.owner), key, value);
+bool dict_find(Heap& heap, Val dict, PyObject* key, Val* value) {
+  Model& content = heap.model(dict);
+  if (content.owner != kNone) return attr_find(heap, Val::virtual_object(content.owner), key, value);
   ptrdiff_t at = content.keys.find(key);
   if (at < 0) return false;
   *value = content.items[static_cast<size_t>(at)];
@@ -444,8 +436,8 @@ bool attr_delete(Recorder& recorder, Val object, PyObject* name) {
   return recorder.live();
 }
 
-bool attr_find(Recorder& recorder, Val object, PyObject* name, Val* value) {
-  Model& content = recorder.heap.model(object);
+bool attr_find(Heap& heap, Val object, PyObject* name, Val* value) {
+  Model& content = heap.model(object);
   ptrdiff_t at = content.names.find(name);
   if (at < 0) return false;
   *value = content.attrs[static_cast<size_t>(at)];
@@ -488,9 +480,9 @@ Val force(Recorder& recorder, Val value) {
   return value.is_const() ? value : recorder.force_const(value, nullptr);
 }
 
-bool can_build(Recorder& recorder, uint32_t index, uint32_t time) {
-  if (!recorder.trace().virtuals[index].buildable || recorder.heap.model(index).begun <= time) return false;
-  return recorder.heap.model(index).kind != VirtualKind::kIterator || !recorder.heap.is_stale(index, time);
+bool can_build(Heap& heap, uint32_t index, uint32_t time) {
+  if (!heap.trace().virtuals[index].buildable || heap.model(index).begun <= time) return false;
+  return heap.model(index).kind != VirtualKind::kIterator || !heap.is_stale(index, time);
 }
 
 namespace {
@@ -544,12 +536,12 @@ void materialize_suspended(Recorder& recorder, uint32_t generator) {
 Val Recorder::materialize(Operand operand) {
   const Val value = operand.value;
   const bool real = value.is_virtual() ? heap.is_built(value) : !are_scalars(*this, {value});
-  if (!heap.fillings.empty() && real) flush_fillings(*this);
+  if (!heap.fillings.empty() && real) flush_fillings(heap);
   return live_ ? pijit::materialize(*this, value) : Val();
 }
 
 Val materialize(Recorder& recorder, Val value) {
-  if (!recorder.heap.fillings.empty() && is_filled(recorder, value)) flush_fillings(recorder);
+  if (!recorder.heap.fillings.empty() && is_filled(recorder.heap, value)) flush_fillings(recorder.heap);
   if (value.is_const() || value.is_null()) return value;
   if (value.is_reg()) {
     const RegInfo info = recorder.trace().regs[value.index()];
@@ -584,7 +576,8 @@ Val materialize(Recorder& recorder, Val value) {
     if (content.items[0].is_const()) recorder.trace().exact.push_back(content.items[0].object());
     recorder.trace().virtuals[index].buildable = true;
   }
-  if (content.building || is_running(recorder, value) || !can_build(recorder, index, recorder.trace().clock)) {
+  if (content.building || is_running(recorder.heap, value) ||
+      !can_build(recorder.heap, index, recorder.trace().clock)) {
     recorder.stop(Abort::kUnbuildable, virtual_name(content.kind));
     return Val();
   }

@@ -26,12 +26,12 @@ Val address_of(Recorder&, Val value);    // id() of a fresh object, or of a scal
 bool are_other_addresses(Recorder&, Val container, Val object);
 PyObject* key_in(Recorder&, Val container, Val key);  // key_of() where such a number may be the key
 bool dict_delete(Recorder&, Val dict, PyObject* key);
-bool dict_find(Recorder&, Val dict, PyObject* key, Val* value);  // virtual dict
+bool dict_find(Heap&, Val dict, PyObject* key, Val* value);  // virtual dict
 
 // Attributes of virtual objects.
 void attr_set(Recorder&, Val object, PyObject* name, Val value);
 bool attr_delete(Recorder&, Val object, PyObject* name);  // false: it is not there
-bool attr_find(Recorder&, Val object, PyObject* name, Val* value);
+bool attr_find(Heap&, Val object, PyObject* name, Val* value);
 Val dict_of(Recorder&, Val instance);  // its __dict__
 
 // What must be a constant, or real.
@@ -40,8 +40,7 @@ Val materialize(Recorder&, Val value);  // a Reg or Const holding the real objec
 
 // Registers.
 Val add_reg(Recorder&, Rep rep, PyTypeObject* type, PyObject* observed);
-void set_type(Recorder&, Val reg, PyTypeObject* type);  // it is known now, until foreign code runs
-bool touches_tensor(const Recorder&, Val value);
-bool can_build(Recorder&, uint32_t index, uint32_t time);
+bool touches_tensor(const Kernel&, Val value);
+bool can_build(Heap&, uint32_t index, uint32_t time);
 
 }  // namespace pijit

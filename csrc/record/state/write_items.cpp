@@ -18,7 +18,7 @@ bool set_items(Recorder& recorder, Val list, Vals items, const char* method, con
 // Items of a list or deque, from one on, are others. What stays at both ends of these is not written.
 bool splice(Recorder& recorder, Val list, size_t at, size_t removed, const Vals& added, const char* method,
             const Vals& args) {
-  const bool real = is_real(recorder, list);
+  const bool real = is_real(recorder.heap, list);
   if (real && !call_method(recorder, list, method, args)) return false;
   if (real) recorder.heap.note_lasting();
   Vals& items = recorder.heap.model(list).items;
@@ -50,7 +50,7 @@ bool splice(Recorder& recorder, Val list, size_t at, size_t removed, const Vals&
 
 // Adds at the end: needs no knowledge of what is there.
 bool add_items(Recorder& recorder, Val list, const Vals& more, const char* method, const Vals& args) {
-  if (is_real(recorder, list)) {
+  if (is_real(recorder.heap, list)) {
     if (!call_method(recorder, list, method, args)) return false;
     recorder.heap.note_lasting();
     Vals& items = recorder.heap.model(list).items;
@@ -70,7 +70,7 @@ bool add_items(Recorder& recorder, Val list, const Vals& more, const char* metho
 // A set gets other keys.
 bool replace_keys(Recorder& recorder, Val set, const KeyList& keys, const char* method, const Vals& args) {
   const KeyList old = recorder.heap.model(set).keys;
-  const bool real = is_real(recorder, set);
+  const bool real = is_real(recorder.heap, set);
   if (real && !call_method(recorder, set, method, args)) return false;
   if (real) recorder.heap.note_lasting();
   if (real)
@@ -93,7 +93,7 @@ bool replace_keys(Recorder& recorder, Val set, const KeyList& keys, const char* 
 
 // A set gets more keys; it may have some of them.
 bool add_keys(Recorder& recorder, Val set, const Objects& keys, const char* method, const Vals& args) {
-  const bool real = is_real(recorder, set);
+  const bool real = is_real(recorder.heap, set);
   if (real && !call_method(recorder, set, method, args)) return false;
   if (real) recorder.heap.note_lasting();
   Model& content = recorder.heap.model(set);
@@ -112,7 +112,7 @@ bool add_keys(Recorder& recorder, Val set, const Objects& keys, const char* meth
 // A set loses the key that is number `at` of its model.
 bool remove_key(Recorder& recorder, Val set, size_t at, const char* method, const Vals& args) {
   PyObject* const key = recorder.heap.model(set).keys[at];
-  const bool real = is_real(recorder, set), last = recorder.heap.model(set).keys.size() == 1;
+  const bool real = is_real(recorder.heap, set), last = recorder.heap.model(set).keys.size() == 1;
   if (real && !call_method(recorder, set, method, args)) return false;
   if (real) recorder.heap.note_lasting();
   if (real) pin(recorder, keep_key(recorder, key));

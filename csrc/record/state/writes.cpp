@@ -31,16 +31,16 @@ PyObject* method_of(PyTypeObject* type, const char* name) {
 }
 
 // The object of a real one.
-Val home(Recorder& recorder, Val model_of) {
-  const Val place = recorder.heap.model(model_of).home;
-  return place.is_null() ? Val::reg(recorder.trace().virtuals[model_of.index()].reg) : place;
+Val home(Heap& heap, Val model_of) {
+  const Val place = heap.model(model_of).home;
+  return place.is_null() ? Val::reg(heap.trace().virtuals[model_of.index()].reg) : place;
 }
 
 }  // namespace
 
-bool is_real(Recorder& recorder, Val model_of) {
+bool is_real(Heap& heap, Val model_of) {
   return model_of.is_virtual() &&
-         (recorder.trace().virtuals[model_of.index()].reg != kNone || !recorder.heap.model(model_of).home.is_null());
+         (heap.trace().virtuals[model_of.index()].reg != kNone || !heap.model(model_of).home.is_null());
 }
 
 // Facts are forgotten together: what was adopted, and which objects are arguments with known content, are facts too.
@@ -186,9 +186,9 @@ Val content_to_drop(Recorder& recorder, Val container) {
   return made;
 }
 
-void pin(Recorder& recorder, Val value) {
+void pin(Kernel& recording, Val value) {
   if (value.is_const() && !cpython::is_scalar(value.object()))
-    recorder.trace().dropped.push_back({value.object(), static_cast<uint32_t>(recorder.trace().epochs.size())});
+    recording.trace().dropped.push_back({value.object(), static_cast<uint32_t>(recording.trace().epochs.size())});
 }
 
 // The value that a write takes out of a dict, if a guard proves it alive: one that the trace put there is its own.
@@ -210,7 +210,7 @@ bool call_method(Recorder& recorder, Val container, const char* method, Vals arg
     if (!recorder.live()) return false;
   }
   PyTypeObject* type = recorder.heap.type_of(container);
-  const Val object = container.is_virtual() ? home(recorder, container) : container;
+  const Val object = container.is_virtual() ? home(recorder.heap, container) : container;
   Node& node = emit_node(recorder, Op::kCall);
   node.a = Val::constant(method_of(type, method));
   node.first = static_cast<uint32_t>(recorder.trace().operands.size());

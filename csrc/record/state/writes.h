@@ -5,8 +5,8 @@
 namespace pijit {
 
 // Fillings that are open (mirror/filling.cpp).
-bool flush_fillings(Recorder&);              // false: stopped
-bool is_filled(const Recorder&, Val value);  // one of them fills it
+bool flush_fillings(Heap&);              // false: stopped
+bool is_filled(const Heap&, Val value);  // one of them fills it
 
 // Other threads wrote it (other_threads.cpp). True: stopped.
 bool has_changed(Recorder&, Val container);
@@ -29,14 +29,14 @@ void note_argument(Recorder&, PyObject* object, Val container);
 Val argument(Recorder&, PyObject* object);  // the argument that it is, or Null
 bool is_same_object(Recorder&, uint32_t reg, PyObject* real, PyObject* object);
 bool is_argument(Recorder&, Val container, PyObject* object);  // it is that object, guarded either way
-bool is_real(Recorder&, Val container);                        // it is written by nodes
+bool is_real(Heap&, Val container);                            // it is written by nodes
 
 // Nodes.
 bool call_known(Recorder&, PyObject* callable, Vals args);                  // the node of a call for its effect
 bool call_method(Recorder&, Val container, const char* method, Vals args);  // the node of a write
 bool write_dict(Recorder&, PyObject* dict, PyObject* key, Val value);       // Null deletes
 bool put_in_dict(Recorder&, PyObject* dict, PyObject* key, Val value);      // all but the node
-void pin(Recorder&, Val value);
+void pin(Kernel&, Val value);
 void pin_item(Recorder&, PyObject* dict, PyObject* key);
 // What it makes, of this class; Null: stopped.
 Val call_for(Recorder&, PyTypeObject* type, PyObject* callable, Vals args);

@@ -160,7 +160,7 @@ Val fixed_member(Recorder& recorder, Val object, PyObject* name) {
     return namespace_dict(recorder, object);
   Val written;
   if (!has_name(name, "__suppress_context__") || !recorder.heap.is_virtual(object, VirtualKind::kException) ||
-      is_foreign(recorder, object) || attr_find(recorder, object, name, &written))
+      is_foreign(recorder.heap, object) || attr_find(recorder.heap, object, name, &written))
     return Val();
   const auto& fields = recorder.heap.model(object).items;
   return Val::constant(fields.size() > 2 && !fields[2].is_null() ? Py_True : Py_False);
@@ -201,6 +201,76 @@ Invoke read_audited(Lookup& lookup, Val function, PyObject* name) {
   return drive(lookup.recorder, lookup.frame, audited_attribute, args, lookup.pops);
 }
 
+// A slot of an instance, or a field that C declares.
+Invoke bind_member(Lookup& lookup, PyObject* descriptor, Val object, PyObject* name) {
+  Recorder& recorder = lookup.recorder;
+  if (object.is_null()) return found(lookup, Val::constant(descriptor));
+  if (ask_about_constant(lookup, descriptor, object, name))
+    return recorder.live() ? Invoke::kStarted : Invoke::kStopped;
+  if (is_fixed(object)) {
+    recorder.reads.owned(object.object());
+    observe(lookup.frame, lookup.pops, take_attribute);
+    return Invoke::kStarted;
+  }
+  const PyMemberDef* member = cpython::member_of(descriptor);
+  if (const Val field = fixed_member(recorder, object, name); !field.is_null()) return found(lookup, field);
+  if (member->type != T_OBJECT_EX && member->type != T_OBJECT) return Invoke::kUnknown;
+  if (object.is_virtual()) {
+    Val value;
+    const bool exception = recorder.heap.is_virtual(object, VirtualKind::kException);
+    if (exception && is_foreign(recorder.heap, object)) return Invoke::kUnknown;
+    if (attr_find(recorder.heap, object, name, &value)) return found(lookup, value);
+    if (exception && has_name(name, "value") &&
+        reinterpret_cast<PyDescrObject*>(descriptor)->d_type == reinterpret_cast<PyTypeObject*>(PyExc_StopIteration))
+      return found(lookup, stop_value(recorder, object));
+    *lookup.missing = recorder.heap.model(object).kind == VirtualKind::kInstance && member->type == T_OBJECT_EX;
+    return Invoke::kUnknown;
+  }
+  if (object.object() == nullptr) return Invoke::kUnknown;
+  Val written;
+  PyObject* dict = nullptr;
+  if (!guard_instance(recorder, object.object(), &dict)) return Invoke::kStopped;
+  if (overlay_find(recorder, object.object(), name, &written)) {
+    *lookup.missing = written.is_null() && member->type == T_OBJECT_EX;
+    return written.is_null() ? Invoke::kUnknown : found(lookup, written);
+  }
+  PyObject* value = cpython::object_at(object.object(), member->offset);
+  if (varies(recorder, object.object(), name, value)) {
+    Guard guard{};
+    guard.op = GuardOp::kLoadSlot;
+    guard.subject = object;
+    guard.number = static_cast<uint64_t>(member->offset);
+    return found(lookup, load_varying(recorder, object.object(), name, value, guard));
+  }
+  if (!recorder.reads.guard_slot(object.object(), member->offset, &value)) return Invoke::kStopped;
+  if (value == nullptr) {
+    *lookup.missing = member->type == T_OBJECT_EX;
+    return Invoke::kUnknown;
+  }
+  return found(lookup, constant(recorder, value));
+}
+
+// What a function of C tells.
+Invoke bind_getset(Lookup& lookup, PyObject* descriptor, Val object, PyObject* name) {
+  Recorder& recorder = lookup.recorder;
+  if (object.is_null()) return found(lookup, Val::constant(descriptor));
+  if (ask_about_constant(lookup, descriptor, object, name))
+    return recorder.live() ? Invoke::kStarted : Invoke::kStopped;
+  if (is_fixed(object) && !has_name(name, "__class__")) {
+    recorder.reads.owned(object.object());
+    observe(lookup.frame, lookup.pops, take_attribute);
+    return Invoke::kStarted;
+  }
+  Val value = c_getter(recorder, object, name);
+  if (!value.is_null() && is_audited_attribute(name) && is_audited() &&
+      recorder.heap.type_of(object) == &PyFunction_Type)
+    return read_audited(lookup, object, name);
+  if (value.is_null() && object.object() != nullptr && PyFunction_Check(object.object()) && recorder.live() &&
+      observe_function_dict(lookup.frame, object, name, lookup.pops))
+    return Invoke::kStarted;
+  return value.is_null() ? Invoke::kUnknown : found(lookup, value);
+}
+
 Invoke bind(Lookup& lookup, PyObject* descriptor, Val object, Val type, PyObject* name) {
   Recorder& recorder = lookup.recorder;
   PyTypeObject* kind = Py_TYPE(descriptor);
@@ -225,70 +295,8 @@ Invoke bind(Lookup& lookup, PyObject* descriptor, Val object, Val type, PyObject
     args.values = {object};
     return invoke_function(recorder, lookup.frame, Val::constant(getter.get()), args, Then::kPush, lookup.pops);
   }
-  if (kind == &PyMemberDescr_Type) {
-    if (object.is_null()) return found(lookup, Val::constant(descriptor));
-    if (ask_about_constant(lookup, descriptor, object, name))
-      return recorder.live() ? Invoke::kStarted : Invoke::kStopped;
-    if (is_fixed(object)) {
-      recorder.reads.owned(object.object());
-      observe(lookup.frame, lookup.pops, take_attribute);
-      return Invoke::kStarted;
-    }
-    const PyMemberDef* member = cpython::member_of(descriptor);
-    if (const Val field = fixed_member(recorder, object, name); !field.is_null()) return found(lookup, field);
-    if (member->type != T_OBJECT_EX && member->type != T_OBJECT) return Invoke::kUnknown;
-    if (object.is_virtual()) {
-      Val value;
-      const bool exception = recorder.heap.is_virtual(object, VirtualKind::kException);
-      if (exception && is_foreign(recorder, object)) return Invoke::kUnknown;
-      if (attr_find(recorder, object, name, &value)) return found(lookup, value);
-      if (exception && has_name(name, "value") &&
-          reinterpret_cast<PyDescrObject*>(descriptor)->d_type == reinterpret_cast<PyTypeObject*>(PyExc_StopIteration))
-        return found(lookup, stop_value(recorder, object));
-      *lookup.missing = recorder.heap.model(object).kind == VirtualKind::kInstance && member->type == T_OBJECT_EX;
-      return Invoke::kUnknown;
-    }
-    if (object.object() == nullptr) return Invoke::kUnknown;
-    Val written;
-    PyObject* dict = nullptr;
-    if (!guard_instance(recorder, object.object(), &dict)) return Invoke::kStopped;
-    if (overlay_find(recorder, object.object(), name, &written)) {
-      *lookup.missing = written.is_null() && member->type == T_OBJECT_EX;
-      return written.is_null() ? Invoke::kUnknown : found(lookup, written);
-    }
-    PyObject* value = cpython::object_at(object.object(), member->offset);
-    if (varies(recorder, object.object(), name, value)) {
-      Guard guard{};
-      guard.op = GuardOp::kLoadSlot;
-      guard.subject = object;
-      guard.number = static_cast<uint64_t>(member->offset);
-      return found(lookup, load_varying(recorder, object.object(), name, value, guard));
-    }
-    if (!recorder.reads.guard_slot(object.object(), member->offset, &value)) return Invoke::kStopped;
-    if (value == nullptr) {
-      *lookup.missing = member->type == T_OBJECT_EX;
-      return Invoke::kUnknown;
-    }
-    return found(lookup, constant(recorder, value));
-  }
-  if (kind == &PyGetSetDescr_Type) {
-    if (object.is_null()) return found(lookup, Val::constant(descriptor));
-    if (ask_about_constant(lookup, descriptor, object, name))
-      return recorder.live() ? Invoke::kStarted : Invoke::kStopped;
-    if (is_fixed(object) && !has_name(name, "__class__")) {
-      recorder.reads.owned(object.object());
-      observe(lookup.frame, lookup.pops, take_attribute);
-      return Invoke::kStarted;
-    }
-    Val value = c_getter(recorder, object, name);
-    if (!value.is_null() && is_audited_attribute(name) && is_audited() &&
-        recorder.heap.type_of(object) == &PyFunction_Type)
-      return read_audited(lookup, object, name);
-    if (value.is_null() && object.object() != nullptr && PyFunction_Check(object.object()) && recorder.live() &&
-        observe_function_dict(lookup.frame, object, name, lookup.pops))
-      return Invoke::kStarted;
-    return value.is_null() ? Invoke::kUnknown : found(lookup, value);
-  }
+  if (kind == &PyMemberDescr_Type) return bind_member(lookup, descriptor, object, name);
+  if (kind == &PyGetSetDescr_Type) return bind_getset(lookup, descriptor, object, name);
   if (kind == tuple_getter_type()) {
     Ref parts = Ref::steal(PyObject_CallMethod(descriptor, "__reduce__", nullptr));
     Vals items;
@@ -331,10 +339,10 @@ bool load_inline(Recorder& recorder, PyObject* self, PyObject* name, Val* value)
 int own_attribute(Recorder& recorder, Val object, PyObject* name, Val* value) {
   if (object.is_virtual()) {
     const Model& content = recorder.heap.model(object);
-    if (content.kind == VirtualKind::kException && is_foreign(recorder, object)) return -1;
+    if (content.kind == VirtualKind::kException && is_foreign(recorder.heap, object)) return -1;
     if (content.kind == VirtualKind::kInstance || content.kind == VirtualKind::kFunction ||
         content.kind == VirtualKind::kException)
-      return attr_find(recorder, object, name, value) ? 1 : 0;
+      return attr_find(recorder.heap, object, name, value) ? 1 : 0;
     return 0;
   }
   PyObject* self = object.object();

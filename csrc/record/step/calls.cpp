@@ -104,7 +104,7 @@ bool bind_arguments(Recorder& recorder, const FunctionParts& parts, const Argume
     if (parts.kwdefaults.is_null()) return false;
     Val value;
     if (parts.kwdefaults.is_virtual()) {
-      if (!dict_find(recorder, parts.kwdefaults, name, &value)) return false;
+      if (!dict_find(recorder.heap, parts.kwdefaults, name, &value)) return false;
     } else {
       PyObject* object = nullptr;
       if (!recorder.reads.read_dict(parts.kwdefaults.object(), name, &object) || object == nullptr) return false;

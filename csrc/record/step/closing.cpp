@@ -63,10 +63,10 @@ bool closes_silently(Recorder& recorder, const ShadowFrame& frame) {
 bool closes_alone(Recorder& recorder, Val generator) {
   static PyObject* const close = PyUnicode_InternFromString("close");
   if (!closes_silently(recorder, *recorder.heap.model(generator).suspended)) return false;
-  const Val delegate = delegate_of(recorder, generator);
+  const Val delegate = delegate_of(recorder.heap, generator);
   if (delegate.is_null()) return true;
   if (recorder.heap.is_virtual(delegate, VirtualKind::kGenerator))
-    return may_resume(recorder, delegate) || has_ended(recorder, delegate);
+    return may_resume(recorder.heap, delegate) || has_ended(recorder.heap, delegate);
   PyTypeObject* type = recorder.heap.type_of(delegate);
   return type != nullptr && (type->tp_flags & Py_TPFLAGS_HEAPTYPE) == 0 && cpython::lookup_type(type, close) == nullptr;
 }
@@ -77,9 +77,9 @@ bool finalize_popped(Recorder& recorder, cpython::Frame* frame) {
   const Val dying = std::exchange(recorder.frames.popped, Val());
   if (top.pending.active || !top.does(Operation::kPop)) return false;
   bool found = false, silent = true;
-  for (Val at = dying; recorder.heap.is_virtual(at, VirtualKind::kGenerator) && may_resume(recorder, at);
-       at = delegate_of(recorder, at)) {
-    found = found || is_suspended(recorder, at.index(), frame);
+  for (Val at = dying; recorder.heap.is_virtual(at, VirtualKind::kGenerator) && may_resume(recorder.heap, at);
+       at = delegate_of(recorder.heap, at)) {
+    found = found || is_suspended(recorder.heap, at.index(), frame);
     silent = silent && closes_alone(recorder, at);
   }
   if (dying.is_reg()) {
@@ -108,7 +108,7 @@ bool leaves_generator(Recorder& recorder) {
     const auto& content = recorder.heap.models[i];
     if (content->kind != VirtualKind::kGenerator || content->suspended == nullptr) continue;
     const Val generator = Val::virtual_object(static_cast<uint32_t>(i));
-    if (!may_resume(recorder, generator) || !has_begun(recorder, generator)) continue;
+    if (!may_resume(recorder.heap, generator) || !has_begun(recorder.heap, generator)) continue;
     if (!closes_alone(recorder, generator)) return true;
   }
   return false;

@@ -15,24 +15,24 @@ namespace pijit {
 namespace {
 
 // Registers of a result learn their objects.
-void note_real(Recorder& recorder, Val value, PyObject* object) {
+void note_real(Heap& heap, Val value, PyObject* object) {
   if (object == nullptr) return;
   if (value.is_reg()) {
-    if (recorder.heap.reg_objects[value.index()] == nullptr) recorder.heap.reg_objects[value.index()] = object;
+    if (heap.reg_objects[value.index()] == nullptr) heap.reg_objects[value.index()] = object;
   } else if (value.is_virtual()) {
-    Model& content = recorder.heap.model(value);
+    Model& content = heap.model(value);
     bool tuple = PyTuple_Check(object);
     if (!tuple && !PyList_CheckExact(object)) return;
     for (size_t i = 0; i < content.items.size(); ++i)
-      note_real(recorder, content.items[i],
+      note_real(heap, content.items[i],
                 tuple ? PyTuple_GET_ITEM(object, static_cast<Py_ssize_t>(i))
                       : PyList_GET_ITEM(object, static_cast<Py_ssize_t>(i)));
   }
 }
 
-void note_item(Recorder& recorder, Val item, PyObject* object) {
-  if (item.is_reg()) note_real(recorder, item, object);
-  if (item.is_virtual() && recorder.heap.model(item).real == nullptr) recorder.heap.model(item).real = object;
+void note_item(Heap& heap, Val item, PyObject* object) {
+  if (item.is_reg()) note_real(heap, item, object);
+  if (item.is_virtual() && heap.model(item).real == nullptr) heap.model(item).real = object;
 }
 
 }  // namespace
@@ -57,7 +57,7 @@ void complete_next(Recorder& recorder, ShadowFrame& frame) {
   const bool keeps = pending.has_result || (sends ? cpython::kEndedReceiverStays : cpython::kEndedIteratorStays);
   frame.sp -= (sends ? 1 : 0) + (keeps ? 0 : 1);
   if (!pending.has_result && !sends) return;
-  note_item(recorder, item, recorder.frames.operand(1));
+  note_item(recorder.heap, item, recorder.frames.operand(1));
   frame.push(item);
 }
 
@@ -81,11 +81,11 @@ void complete(Recorder& recorder, ShadowFrame& frame) {
     if (recorder.question.site.kind == SiteKind::kIter) value = new_iterator(recorder, value);
     if (recorder.question.site.kind == SiteKind::kContains &&
         recorder.question.site.oparg != 0) {  // `not in`: the adapter says whether it is in
-      note_real(recorder, value, result == Py_True ? Py_False : Py_True);
+      note_real(recorder.heap, value, result == Py_True ? Py_False : Py_True);
       value = scalar_node(recorder, ScalarOp::kNot, value, Val());
       if (value.is_null()) return recorder.stop(Abort::kUnknownOperand, "not in a tensor");
     }
-    note_real(recorder, value, result);
+    note_real(recorder.heap, value, result);
     pending.result = value;
     if (pending.branch) {
       finish_branch(recorder, frame, value);
@@ -94,7 +94,7 @@ void complete(Recorder& recorder, ShadowFrame& frame) {
   } else if (pending.finish != nullptr) {
     pending.finish(recorder, frame, result);
     if (!recorder.live()) return;
-    if (pending.result.is_reg() && !pending.opaque) note_real(recorder, pending.result, result);
+    if (pending.result.is_reg() && !pending.opaque) note_real(recorder.heap, pending.result, result);
   } else if (!pending.has_result && pending.pushes > 0) {
     return recorder.stop(Abort::kUnknownCall, "no result was seen");
   }
@@ -112,7 +112,7 @@ void complete(Recorder& recorder, ShadowFrame& frame) {
     const Vals items = value.is_virtual() ? recorder.heap.model(value).items : Vals();  // or it is the empty tuple
     for (size_t i = items.size(); i-- > 0;) {
       frame.push(items[i]);
-      note_item(recorder, items[i], recorder.frames.operand(static_cast<int>(i) + 1));
+      note_item(recorder.heap, items[i], recorder.frames.operand(static_cast<int>(i) + 1));
     }
   } else if (has_self) {
     // CPython has left method and self instead of a bound method.

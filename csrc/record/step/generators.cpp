@@ -33,9 +33,9 @@ static Val already_executing(Recorder& recorder, Val generator) {
 
 Task<Inner> resume_generator(Drive& drive, Val generator, Val sent) {
   Recorder& recorder = drive.recorder();
-  if (is_running(recorder, generator)) co_await drive.raise(already_executing(recorder, generator));
-  if (!may_resume(recorder, generator)) {
-    if (!has_ended(recorder, generator)) co_await drive.unknown();
+  if (is_running(recorder.heap, generator)) co_await drive.raise(already_executing(recorder, generator));
+  if (!may_resume(recorder.heap, generator)) {
+    if (!has_ended(recorder.heap, generator)) co_await drive.unknown();
     if (recorder.heap.type_of(generator) == &PyCoro_Type)
       co_await drive.raise(new_error(recorder, PyExc_RuntimeError, "cannot reuse already awaited coroutine"));
     Inner over;
@@ -68,7 +68,7 @@ Task<Val> generator_send(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
   if (!is_virtual_generator(recorder, args)) co_await drive.unknown();
   const Val generator = args.values[0], sent = args.values[1];
-  if (!has_begun(recorder, generator)) {
+  if (!has_begun(recorder.heap, generator)) {
     if (sent.is_reg() && !is_scalar_reg(recorder, sent)) co_await drive.unknown();
     if (sent.object() != Py_None) co_await drive.raise();
   }
@@ -90,8 +90,8 @@ Task<Val> generator_throw(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
   if (!is_virtual_generator(recorder, args)) co_await drive.unknown();
   const Val generator = args.values[0], thrown = args.values[1];
-  if (!may_resume(recorder, generator) || !has_begun(recorder, generator) ||
-      !delegate_of(recorder, generator).is_null())
+  if (!may_resume(recorder.heap, generator) || !has_begun(recorder.heap, generator) ||
+      !delegate_of(recorder.heap, generator).is_null())
     co_await drive.unknown();
   PyObject* type = thrown.object();
   const bool plain_class = type != nullptr && PyExceptionClass_Check(type) &&
@@ -113,12 +113,12 @@ Task<Val> close(Drive& drive, Val generator, bool outermost, bool again) {
     if (!is_iterator(recorder, generator)) co_await drive.unknown();
     co_return none;
   }
-  if (has_ended(recorder, generator)) co_return none;
-  if (is_running(recorder, generator) && outermost) co_await drive.raise(already_executing(recorder, generator));
-  if (!may_resume(recorder, generator)) co_await drive.unknown();
-  const Val delegate = delegate_of(recorder, generator);
+  if (has_ended(recorder.heap, generator)) co_return none;
+  if (is_running(recorder.heap, generator) && outermost) co_await drive.raise(already_executing(recorder, generator));
+  if (!may_resume(recorder.heap, generator)) co_await drive.unknown();
+  const Val delegate = delegate_of(recorder.heap, generator);
   if (!delegate.is_null()) co_await close(drive, delegate, false, again);
-  if (closes_unrun(recorder, generator)) {
+  if (closes_unrun(recorder.heap, generator)) {
     end_generator(recorder, generator.index());
     co_return none;
   }
@@ -155,17 +155,17 @@ Val generator_attribute(Recorder& recorder, Val generator, PyObject* name) {
   const auto is = [&](const char* text) { return has_name(name, text); };
   const auto boolean = [](bool yes) { return Val::constant(yes ? Py_True : Py_False); };
   const Val none = Val::constant(Py_None);
-  const bool suspended = may_resume(recorder, generator), ended = has_ended(recorder, generator);
-  if (!suspended && !ended && !is_running(recorder, generator)) return Val();
+  const bool suspended = may_resume(recorder.heap, generator), ended = has_ended(recorder.heap, generator);
+  if (!suspended && !ended && !is_running(recorder.heap, generator)) return Val();
   if (recorder.heap.type_of(generator) == &PyCoro_Type) {
     if (is("cr_running")) return boolean(!suspended && !ended);
     return is("cr_frame") && ended ? none : Val();
   }
   if (is("gi_running")) return boolean(!suspended && !ended);
-  if (is("gi_suspended")) return boolean(suspended && has_begun(recorder, generator));
+  if (is("gi_suspended")) return boolean(suspended && has_begun(recorder.heap, generator));
   if (is("gi_frame") && ended) return none;
   if (!is("gi_yieldfrom") || (!suspended && !ended)) return Val();
-  const Val delegate = delegate_of(recorder, generator);
+  const Val delegate = delegate_of(recorder.heap, generator);
   return delegate.is_null() ? none : delegate;
 }
 

@@ -167,7 +167,8 @@ void begin_turns(Recorder& recorder, ShadowFrame& frame, int before) {
     if (promotes) {
       for (int slot : cpython::assigned_locals(frame.code, head.first, head.last))
         frame.local(slot) = as_register(recorder, frame.local(slot));
-      if (frame.does(Operation::kForIter) && frame.instruction == head.at && items_left(recorder, frame.top()) >= 0)
+      if (frame.does(Operation::kForIter) && frame.instruction == head.at &&
+          items_left(recorder.heap, frame.top()) >= 0)
         frame.taken_at = frame.instruction;
     }
     recorder.trace().heads.push_back(

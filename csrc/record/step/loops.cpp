@@ -137,14 +137,14 @@ uint64_t& loops_option() noexcept {
 }
 
 // Items that are still to come; -1: not known.
-Py_ssize_t items_left(Recorder& recorder, Val iterator) {
-  if (!recorder.heap.is_virtual(iterator, VirtualKind::kIterator)) return -1;
-  const Val source = recorder.heap.virtual_field(iterator, 0);
+Py_ssize_t items_left(Heap& heap, Val iterator) {
+  if (!heap.is_virtual(iterator, VirtualKind::kIterator)) return -1;
+  const Val source = heap.virtual_field(iterator, 0);
   Py_ssize_t size = 0;
   if (source.is_const() && PyRange_Check(source.object())) size = PyObject_Size(source.object());
-  if (recorder.heap.is_virtual(source, VirtualKind::kList) || recorder.heap.is_virtual(source, VirtualKind::kTuple))
-    size = static_cast<Py_ssize_t>(recorder.heap.model(source).items.size());
-  return std::max<Py_ssize_t>(size - static_cast<Py_ssize_t>(recorder.heap.model(iterator).position), 0);
+  if (heap.is_virtual(source, VirtualKind::kList) || heap.is_virtual(source, VirtualKind::kTuple))
+    size = static_cast<Py_ssize_t>(heap.model(source).items.size());
+  return std::max<Py_ssize_t>(size - static_cast<Py_ssize_t>(heap.model(iterator).position), 0);
 }
 
 // The frame has jumped back to the instruction where it stands. True: its loop is to have traces of its own.
@@ -172,7 +172,7 @@ bool leaves_loop(Recorder& recorder, ShadowFrame& frame) {
     return Size{nodes - place.nodes, bytecodes - place.bytecodes};
   };
   if (!chosen) {
-    const Py_ssize_t left = frame.does(Operation::kForIter) ? items_left(recorder, frame.top()) : -1;
+    const Py_ssize_t left = frame.does(Operation::kForIter) ? items_left(recorder.heap, frame.top()) : -1;
     const auto turns = static_cast<uint64_t>(left);
     const Size turn = since(arrival.last);
     if (left < 0 ? is_less(since(arrival.first), kLeast)

@@ -4,7 +4,7 @@
 
 namespace pijit {
 
-Py_ssize_t items_left(Recorder&, Val iterator);
+Py_ssize_t items_left(Heap&, Val iterator);
 bool leaves_loop(Recorder&, ShadowFrame& frame);
 void leave_loop(Recorder&);
 

@@ -374,7 +374,7 @@ bool is_lasting(PyObject* callable) {
 void take_object(Recorder& recorder, ShadowFrame& frame, PyObject* result) {
   Trace& trace = recorder.trace();
   const Val out = frame.pending.x;
-  set_type(recorder, out, Py_TYPE(result));
+  recorder.foreign.set_type(out, Py_TYPE(result));
   trace.nodes[frame.pending.run_out].imm = reinterpret_cast<uintptr_t>(Py_TYPE(result));
   frame.pending.result = out;
 }
@@ -393,7 +393,7 @@ void find_opaque_functions() {
 
 Invoke compute(Recorder& recorder, ShadowFrame& frame, PyObject* callable, const Vals& args, int pops,
                PyObject* names) {
-  if (!recorder.heap.fillings.empty() && !are_scalars(recorder, args)) flush_fillings(recorder);
+  if (!recorder.heap.fillings.empty() && !are_scalars(recorder, args)) flush_fillings(recorder.heap);
   Vals real;
   for (Val value : args) {
     real.push_back(materialize(recorder, value));
@@ -479,8 +479,8 @@ PyObject* identity_function(bool invert) {
 }
 
 // Foreign code has run since an operator made the tensor, or since guards found it.
-bool is_older(const Recorder& recorder, Val tensor) {
-  return recorder.trace().regs[tensor.index()].epoch < recorder.trace().epochs.size();
+bool is_older(const Kernel& recording, Val tensor) {
+  return recording.trace().regs[tensor.index()].epoch < recording.trace().epochs.size();
 }
 
 bool Recorder::check_class(Operand tensor) {
@@ -534,7 +534,7 @@ void learn(Recorder& recorder, ShadowFrame& frame, int depth, bool tensors, bool
       frame.top(depth) = Val::constant(object);
       return;
     }
-    set_type(recorder, value, Py_TYPE(object));
+    recorder.foreign.set_type(value, Py_TYPE(object));
   }
   if (inside && !tensor) adopt(recorder, value, object);
 }

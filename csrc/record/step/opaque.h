@@ -4,7 +4,7 @@
 
 namespace pijit {
 
-bool is_older(const Recorder&, Val tensor);  // it was made, or found, before foreign code ran
+bool is_older(const Kernel&, Val tensor);  // it was made, or found, before foreign code ran
 // The type of an operand that is about to be looked into; of a tensor only where the class decides (`tensors`).
 void learn(Recorder&, ShadowFrame& frame, int depth, bool tensors, bool inside);
 bool go_opaque(Recorder&, ShadowFrame& frame);

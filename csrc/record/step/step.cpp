@@ -300,6 +300,45 @@ bool step_move(ShadowFrame& frame, Instruction now) {
   return true;
 }
 
+namespace {
+
+// Containers: what looks into them, or builds them.
+void step_items(Recorder& recorder, ShadowFrame& frame, Instruction now) {
+  const int argument = now.argument;
+  switch (now.operation) {
+    case Operation::kContains:
+      return step_contains(recorder, frame, now.flag != 0);
+    case Operation::kSubscript:
+      return step_subscr(recorder, frame);
+    case Operation::kLoadSlice:
+      return step_load_slice(recorder, frame);
+    case Operation::kStoreSubscript:
+      return step_store_subscr(recorder, frame);
+    case Operation::kStoreSlice:
+      return step_store_slice(recorder, frame);
+    case Operation::kDeleteSubscript:
+      return step_delete_subscr(recorder, frame);
+    case Operation::kGetIter:
+      return step_get_iter(recorder, frame);
+    case Operation::kForIter:
+      return step_for_iter(recorder, frame);
+    case Operation::kGetYieldFromIter:
+      return step_yield_from(recorder, frame);
+    case Operation::kGetAwaitable:
+      return step_awaitable(recorder, frame);
+    case Operation::kSend:
+      return step_send(recorder, frame);
+    case Operation::kUnpack:
+      return step_unpack(recorder, frame, argument);
+    case Operation::kUnpackEx:
+      return step_unpack_ex(recorder, frame, argument & 0xff, argument >> 8);
+    default:
+      return step_build(recorder, frame, now);
+  }
+}
+
+}  // namespace
+
 void step(Recorder& recorder, ShadowFrame& frame, Instruction now) {
   if (simple(recorder, frame, now)) return;
   const int argument = now.argument;
@@ -339,32 +378,6 @@ void step(Recorder& recorder, ShadowFrame& frame, Instruction now) {
       return step_compare(recorder, frame, argument, now.flag != 0);
     case Operation::kIs:
       return step_is(recorder, frame, now.flag != 0);
-    case Operation::kContains:
-      return step_contains(recorder, frame, now.flag != 0);
-    case Operation::kSubscript:
-      return step_subscr(recorder, frame);
-    case Operation::kLoadSlice:
-      return step_load_slice(recorder, frame);
-    case Operation::kStoreSubscript:
-      return step_store_subscr(recorder, frame);
-    case Operation::kStoreSlice:
-      return step_store_slice(recorder, frame);
-    case Operation::kDeleteSubscript:
-      return step_delete_subscr(recorder, frame);
-    case Operation::kGetIter:
-      return step_get_iter(recorder, frame);
-    case Operation::kForIter:
-      return step_for_iter(recorder, frame);
-    case Operation::kGetYieldFromIter:
-      return step_yield_from(recorder, frame);
-    case Operation::kGetAwaitable:
-      return step_awaitable(recorder, frame);
-    case Operation::kSend:
-      return step_send(recorder, frame);
-    case Operation::kUnpack:
-      return step_unpack(recorder, frame, argument);
-    case Operation::kUnpackEx:
-      return step_unpack_ex(recorder, frame, argument & 0xff, argument >> 8);
     case Operation::kPushException:
     case Operation::kPopException:
     case Operation::kMatchException:
@@ -394,7 +407,7 @@ void step(Recorder& recorder, ShadowFrame& frame, Instruction now) {
     case Operation::kImportFrom:
       return step_import_from(recorder, frame, co_name(frame, argument));
     default:
-      return step_build(recorder, frame, now);
+      return step_items(recorder, frame, now);
   }
 }
 

@@ -62,7 +62,8 @@ void end_throw(Recorder& recorder, ShadowFrame& frame) {
   if (type == nullptr || !recorder.heap.is_virtual(exception, VirtualKind::kException))
     return recorder.stop(Abort::kUnknownOperand, "an exception");
   if (!is_stop_iteration(type)) return will_raise(recorder, frame, 1, exception, true);
-  if (is_foreign(recorder, exception)) return recorder.stop(Abort::kUnknownOperand, "the value of a StopIteration");
+  if (is_foreign(recorder.heap, exception))
+    return recorder.stop(Abort::kUnknownOperand, "the value of a StopIteration");
   frame.sp -= 1;
   frame.top() = stop_value(recorder, exception);
   frame.top(2) = Val::constant(Py_None);

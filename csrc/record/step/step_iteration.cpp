@@ -147,7 +147,7 @@ static bool await_item(Recorder& recorder, ShadowFrame& frame, Val iterator, The
 
 void step_for_iter(Recorder& recorder, ShadowFrame& frame) {
   Val iterator = frame.top();
-  if (recorder.heap.is_virtual(iterator, VirtualKind::kGenerator) && may_resume(recorder, iterator))
+  if (recorder.heap.is_virtual(iterator, VirtualKind::kGenerator) && may_resume(recorder.heap, iterator))
     return static_cast<void>(expect_generator(frame, iterator, Then::kNext, 0));
   if (await_item(recorder, frame, iterator, Then::kNext) || go_advance(recorder, frame)) return;
   if (drive(recorder, frame, next_of, only(iterator), 0, Then::kNext) == Invoke::kUnknown)
@@ -178,7 +178,7 @@ void step_awaitable(Recorder& recorder, ShadowFrame& frame) {
                                            : PyFunction_GET_CODE(function.object());
     const bool awaitable =
         (reinterpret_cast<PyCodeObject*>(code)->co_flags & (CO_COROUTINE | CO_ITERABLE_COROUTINE)) != 0;
-    if (awaitable && delegate_of(recorder, awaited).is_null()) return;
+    if (awaitable && delegate_of(recorder.heap, awaited).is_null()) return;
     return recorder.stop(Abort::kUnknownOperand, "await");
   }
   if (drive(recorder, frame, awaitable_of, only(awaited), 1) == Invoke::kUnknown)
@@ -187,8 +187,8 @@ void step_awaitable(Recorder& recorder, ShadowFrame& frame) {
 
 void step_send(Recorder& recorder, ShadowFrame& frame) {
   const Val receiver = frame.top(2), value = frame.top();
-  if (recorder.heap.is_virtual(receiver, VirtualKind::kGenerator) && may_resume(recorder, receiver) &&
-      (value.object() == Py_None || has_begun(recorder, receiver))) {
+  if (recorder.heap.is_virtual(receiver, VirtualKind::kGenerator) && may_resume(recorder.heap, receiver) &&
+      (value.object() == Py_None || has_begun(recorder.heap, receiver))) {
     expect_generator(frame, receiver, Then::kSend, 0, value);
     return;
   }

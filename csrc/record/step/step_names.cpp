@@ -11,7 +11,7 @@ namespace {
 void setup_annotations(Recorder& recorder, ShadowFrame& frame) {
   static PyObject* const name = PyUnicode_InternFromString("__annotations__");
   Val known;
-  if (!dict_find(recorder, frame.names, name, &known)) dict_set(recorder, frame.names, name, new_dict(recorder));
+  if (!dict_find(recorder.heap, frame.names, name, &known)) dict_set(recorder, frame.names, name, new_dict(recorder));
 }
 
 // Functions in a class body, and the bodies of classes in functions, look into a namespace that is on the stack first.
@@ -22,7 +22,7 @@ void load_after_namespace(Recorder& recorder, ShadowFrame& frame, Instruction no
   Val value;
   if (!space.is_virtual() || recorder.heap.model(space).kind != VirtualKind::kDict)
     return recorder.stop(Abort::kUnknownOperand, "a namespace");
-  if (dict_find(recorder, space, name, &value)) return known(frame, 1, value);
+  if (dict_find(recorder.heap, space, name, &value)) return known(frame, 1, value);
   frame.pop();
   if (of_cell) return load_deref(recorder, frame, now.argument);
   load_global(recorder, frame, name, false);
@@ -31,7 +31,7 @@ void load_after_namespace(Recorder& recorder, ShadowFrame& frame, Instruction no
 // True: the namespace has it, and it is the result.
 bool load_own(Recorder& recorder, ShadowFrame& frame, PyObject* name) {
   Val value;
-  if (!dict_find(recorder, frame.names, name, &value)) return false;
+  if (!dict_find(recorder.heap, frame.names, name, &value)) return false;
   known(frame, 0, value);
   return true;
 }

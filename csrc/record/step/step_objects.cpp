@@ -201,7 +201,7 @@ void write_attribute(Recorder& recorder, ShadowFrame& frame, Val object, PyObjec
   if (!store_attribute(recorder, frame, object, name, value, pops)) {
     Val old;
     const bool absent = value.is_null() && recorder.heap.is_virtual(object, VirtualKind::kInstance) &&
-                        !recorder.heap.is_built(object) && !attr_find(recorder, object, name, &old);
+                        !recorder.heap.is_built(object) && !attr_find(recorder.heap, object, name, &old);
     if (recorder.live() && absent && recorder.reads.lookup_type(recorder.heap.type_of(object), name) == nullptr)
       return will_raise(recorder, frame, pops);
     if (recorder.live()) recorder.stop(Abort::kWrite, "an attribute");

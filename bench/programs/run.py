@@ -158,6 +158,8 @@ def main() -> int:
     parser.add_argument("--sides", nargs="+", choices=SIDES, default=list(SIDES))
     parser.add_argument("--write", action="store_true", help="write docs/programs.md")
     options = parser.parse_args()
+    if options.write and options.only != NAMES:
+        parser.error("--write is for all programs")
     form = "{:24}{:>9}{:>13}{:>13}{:>11}{:>12}{:>10}"
     print(form.format(*HEAD), flush=True)
     rows = []

@@ -33,7 +33,7 @@ def main():
         exploration_fraction=0.3,
         **options,
     )
-    model.policy = place(model.policy)
+    model.policy.q_net = place(model.policy.q_net)
     kept = KeepRewards()
     start()
     model.learn(total_timesteps=scaled(4500), callback=kept)

@@ -456,7 +456,7 @@ class Ledger:
     def next(self) -> str:
         """What is done with the next call: "free", "timed" or "plain"."""
 
-    def end(self, kind: str, seconds: float, way: int, amounts: tuple[float, float]) -> str:
+    def end(self, kind: str, seconds: float, way: int, amounts: tuple[float, float], hasty: bool = False) -> str:
         """What the call came to; the verdict is "", "pays" or "loses".
 
         Args:
@@ -464,7 +464,12 @@ class Ledger:
             seconds: that the call took.
             way: the trace that takes it, or would.
             amounts: elements of its tensors; lengths and numbers.
+            hasty: a clear loss of one round decides.
         """
+
+    @property
+    def doubts(self) -> bool:
+        """Between two rounds, of which those so far look like a loss."""
 
     def rested(self) -> bool:
         """A call was left to CPython after a loss; whether replays are tried again from now on."""

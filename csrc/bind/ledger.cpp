@@ -21,12 +21,14 @@ std::string next(Ledger& ledger) {
   return kTurns[static_cast<size_t>(ledger.next())];
 }
 
-std::string end(Ledger& ledger, const std::string& kind, double seconds, uint64_t way, std::array<double, 2> amounts) {
+std::string end(Ledger& ledger, const std::string& kind, double seconds, uint64_t way, std::array<double, 2> amounts,
+                bool hasty) {
   size_t index = 0;
   while (index < std::size(kKinds) && kind != kKinds[index]) ++index;
   if (index == std::size(kKinds)) throw py::value_error(kind);
   ledger.begin();
-  return kVerdicts[static_cast<size_t>(ledger.end(static_cast<Ledger::Kind>(index), seconds, {way, amounts}))];
+  const Ledger::Verdict verdict = ledger.end(static_cast<Ledger::Kind>(index), seconds, {way, amounts}, hasty);
+  return kVerdicts[static_cast<size_t>(verdict)];
 }
 
 }  // namespace
@@ -35,7 +37,9 @@ void bind_ledger(py::module_& module) {
   py::class_<Ledger>(module, "Ledger")
       .def(py::init<>())
       .def("next", &next)
-      .def("end", &end, py::arg("kind"), py::arg("seconds"), py::arg("way"), py::arg("amounts"))
+      .def("end", &end, py::arg("kind"), py::arg("seconds"), py::arg("way"), py::arg("amounts"),
+           py::arg("hasty") = false)
+      .def_property_readonly("doubts", &Ledger::doubts)
       .def("rested", &Ledger::rested)
       .def_property_readonly("ratio", &Ledger::ratio);
 }

@@ -8,7 +8,7 @@
 
 namespace pijit {
 
-Ledger::Verdict Ledger::end(Kind kind, double seconds, const CallForm& form) noexcept {
+Ledger::Verdict Ledger::end(Kind kind, double seconds, const CallForm& form, bool hasty) noexcept {
   if (!std::exchange(busy_, false)) return Verdict::kNone;  // it was reset meanwhile
   Verdict verdict = Verdict::kNone;
   try {
@@ -17,7 +17,7 @@ Ledger::Verdict Ledger::end(Kind kind, double seconds, const CallForm& form) noe
     turn_ = 0;
     first_ = false;
     rounds_ += 1;
-    verdict = judge();
+    verdict = judge(hasty);
   } catch (const std::exception&) {  // memory is short
     rounds_ = kMostRounds;
   }
@@ -48,7 +48,7 @@ Ledger::Rounds Ledger::look_at(const Comparison& comparison, uint8_t first) cons
   return rounds;
 }
 
-Ledger::Verdict Ledger::judge() {
+Ledger::Verdict Ledger::judge(bool hasty) {
   const uint8_t first = starts_ && rounds_ > 2 ? 1 : 0;
   const bool keep_coming = rounds_ >= kRounds && late_.size() >= kMany && 2 * late_.size() >= recordings_;
   std::vector<Sample> counted = timed_;
@@ -67,18 +67,18 @@ Ledger::Verdict Ledger::judge() {
   if (ratio_ == 0 || (recordings_ > 0 && rounds_ < kRounds)) return Verdict::kNone;
   if (ratio_ < kClearGain && alike_ >= kFew) return Verdict::kPays;
   const size_t others = others_ + (keep_coming ? late_.size() : 0);
-  const bool lost =
-      8 * others < counted.size() ? loses(comparison, first) : rounds_ >= kRounds && loses_in_sum(comparison, first);
+  const bool lost = 8 * others < counted.size() ? loses(comparison, first, hasty)
+                                                : rounds_ >= kRounds && loses_in_sum(comparison, first);
   if (lost) return Verdict::kLoses;
   return rounds_ >= kRounds && ratio_ <= kLoss ? Verdict::kPays : Verdict::kNone;
 }
 
 // Calls that are like plain ones lose.
-bool Ledger::loses(const Comparison& comparison, uint8_t first) const {
+bool Ledger::loses(const Comparison& comparison, uint8_t first, bool hasty) const {
   const Comparison::Shift shift = comparison.all();
   if (ratio_ <= kLoss || shift.value - std::log(kLoss) < kSure * shift.error) return false;
   const Rounds rounds = look_at(comparison, first);
-  const bool clear = rounds.seen >= 2 && rounds.clear == rounds.seen;
+  const bool clear = rounds.seen >= (hasty ? 1 : 2) && rounds.clear == rounds.seen;
   return clear || (rounds.seen >= 3 && 4 * rounds.lost >= 3 * rounds.seen);
 }
 

@@ -8,7 +8,7 @@
 //    to half as much again as one among plain calls: its code and its data are in no cache any more.
 // 2. A clear gain decides after one round. A loss needs a difference of kSure standard errors, and two rounds that both
 //    say that it is clear, or three of four that say so at all: in one round the machine may be slower for the replays
-//    alone. The first round of all counts only for what is clear, since CPython specialises code at its first plain
+//    alone. Where nobody asked for replays, one round that says that it is clear decides. The first round of all counts only for what is clear, since CPython specialises code at its first plain
 //    calls. After kRounds what is no loss pays; a loss that is not sure has up to kMostRounds.
 // 3. A recording is paid once and used for long: it counts only where calls keep being recorded, many of them, in the
 //    second half of the rounds. The first replays of a trace do not count.
@@ -48,7 +48,8 @@ class Ledger {
   bool is_settled() const noexcept { return turn_ % kRun + kSettled >= kRun; }
   // The first round of all: CPython specialises the code.
   bool in_first_round() const noexcept { return first_; }
-  Verdict end(Kind kind, double seconds, const CallForm& form) noexcept;
+  // `hasty`: a clear loss of one round decides.
+  Verdict end(Kind kind, double seconds, const CallForm& form, bool hasty) noexcept;
 
   // Of the last verdict: how many times CPython's time a call takes, and one that is replayed to its end.
   double ratio() const noexcept { return ratio_; }
@@ -66,6 +67,8 @@ class Ledger {
   bool rested() noexcept;
   // It is being tried again: nothing is recorded.
   bool retries() const noexcept { return retries_; }
+  // Between two rounds, of which those so far look like a loss.
+  bool doubts() const noexcept { return rounds_ > 0 && turn_ == 0 && ratio_ > kDoubt; }
 
  private:
   static constexpr size_t kPairs = 4;         // of a replayed and a plain call that count, in a round
@@ -82,7 +85,7 @@ class Ledger {
   static constexpr uint64_t kRarer = 2;       // how much rarer rounds become
   static constexpr uint64_t kRarest = uint64_t{1} << 20;
   static constexpr uint64_t kRest = 300;  // calls in CPython before a root is tried again
-  static constexpr double kClearGain = 0.8, kClearLoss = 1.5, kLoss = 1.03, kGainAgain = 0.95;
+  static constexpr double kClearGain = 0.8, kClearLoss = 1.5, kDoubt = 1.1, kLoss = 1.03, kGainAgain = 0.95;
   static constexpr double kSure = 3.5, kSureInSum = 3.5;  // standard errors
 
   // Whether the rounds say that calls lose.
@@ -91,8 +94,8 @@ class Ledger {
   };
 
   void note(Kind kind, const Sample& sample);
-  Verdict judge();
-  bool loses(const Comparison& comparison, uint8_t first) const;
+  Verdict judge(bool hasty);
+  bool loses(const Comparison& comparison, uint8_t first, bool hasty) const;
   bool loses_in_sum(const Comparison& comparison, uint8_t first) const;
   Verdict judge_again() const;
   Rounds look_at(const Comparison& comparison, uint8_t first) const;

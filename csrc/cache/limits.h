@@ -22,9 +22,11 @@ struct Limits {
   uint64_t stale = 8;      // replays in a row, all left, before a trace that has served is forgotten
   uint64_t turned = 32;    // replays in a row, all left, before any trace is forgotten for which no side trace came
   uint64_t recorded = 16;  // recordings of a root before it is recorded ever more rarely; 0: any number
-  uint64_t pays = 16;      // replays for each recording, from which on it is not
-  uint64_t pause = 32;     // calls without a recording then: at first, later ever twice as many
-  int64_t served = 64;     // replays to the end, after which forgetting a trace does not count
+  uint64_t recorded_unasked = 6;  // the same of a root that nobody asked for
+  uint64_t missed_unasked = 16;   // misses of such a root
+  uint64_t pays = 16;             // replays for each recording, from which on it is not
+  uint64_t pause = 32;            // calls without a recording then: at first, later ever twice as many
+  int64_t served = 64;            // replays to the end, after which forgetting a trace does not count
 };
 
 Limits& limits() noexcept;

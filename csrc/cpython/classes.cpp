@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <initializer_list>
+#include <unordered_map>
 #include <vector>
 
 #include "common/imports.h"
@@ -17,6 +18,13 @@ Py_ssize_t dict_offset(PyTypeObject* type) noexcept {
 }
 
 namespace {
+
+// Classes that were found alive, by address, with weak references: a walk over all classes takes milliseconds.
+// Immortal.
+std::unordered_map<PyObject*, Ref>& known_classes() {
+  static auto* known = new std::unordered_map<PyObject*, Ref>();
+  return *known;
+}
 
 // The member of the type or of a base that lies at the offset and is of one of these kinds.
 PyObject* name_at(PyTypeObject* type, Py_ssize_t offset, std::initializer_list<int> kinds) noexcept {
@@ -59,6 +67,11 @@ PyTypeObject* module_spec_type() noexcept {
 
 void keep_classes(std::unordered_set<PyObject*>* addresses) {
   std::unordered_set<PyObject*> living, seen;
+  for (PyObject* address : *addresses) {
+    const auto found = known_classes().find(address);
+    if (found != known_classes().end() && PyWeakref_GET_OBJECT(found->second.get()) == address) living.insert(address);
+  }
+  if (living.size() == addresses->size()) return;
   std::vector<PyTypeObject*> open{&PyBaseObject_Type};
   while (!open.empty()) {
     PyTypeObject* type = open.back();
@@ -79,6 +92,9 @@ void keep_classes(std::unordered_set<PyObject*>* addresses) {
         open.push_back(reinterpret_cast<PyTypeObject*>(derived));
 #endif
   }
+  for (PyObject* object : living)
+    if (Ref weak = Ref::steal(PyWeakref_NewRef(object, nullptr))) known_classes()[object] = std::move(weak);
+  PyErr_Clear();
   *addresses = std::move(living);
 }
 

@@ -43,6 +43,7 @@ void give_up(Root& root) {
   root.standing.gave_up = true;
   log_line(Channel::kRecord, "record " + root.written.name + ": given up, " + text);
   leave_alone(root, kDoesNotPay, text);
+  if (root.asked.automatic && !root.standing.closed) pass_through_drivers(root);
   if (again || root.asked.automatic) root.standing.farewell.reset();  // nobody asked for it by name
 }
 
@@ -52,21 +53,30 @@ void pass_on(Root& root, const std::string& why) {
   if (!root.standing.is_disabled()) return;
   root.standing.passes = true;
   root.traces.clear();
-  const CodeState* own = code_state(root.owner.code, false);
-  for (const Ref& code : root.recordings.drivers) {
-    CodeState* state = code_state(reinterpret_cast<PyCodeObject*>(code.get()), true);
-    if (state != nullptr && state != own) state->passes_on = true;
-  }
-  root.recordings.drivers.clear();
+  pass_through_drivers(root);
   if (root.asked.automatic) root.standing.farewell.reset();
   log_line(Channel::kRecord, "record " + root.written.name + ": what it calls is recorded instead");
 }
 
 }  // namespace
 
+void pass_through_drivers(Root& root) {
+  const CodeState* own = code_state(root.owner.code, false);
+  for (const Ref& code : root.recordings.drivers) {
+    CodeState* state = code_state(reinterpret_cast<PyCodeObject*>(code.get()), true);
+    if (state != nullptr && state != own) state->passes_on = true;
+  }
+  root.recordings.drivers.clear();
+}
+
 bool& gives_up() noexcept {
   static bool value = true;
   return value;
+}
+
+bool is_asked_for(const Root& root) noexcept {
+  return !root.asked.automatic || root.asked.strict || !finds_everywhere() || stress_words() != 0 ||
+         record_budget() == 0;
 }
 
 bool is_measured(const Root& root) noexcept {
@@ -104,7 +114,7 @@ bool is_tried_again(Root& root) {
 }
 
 void note_timed(Root& root, Ledger::Kind kind, double seconds, const CallForm& form) {
-  const Ledger::Verdict verdict = root.ledger.end(kind, seconds, form);
+  const Ledger::Verdict verdict = root.ledger.end(kind, seconds, form, !is_asked_for(root));
   if (verdict == Ledger::Verdict::kPays) note_paid();
   if (verdict != Ledger::Verdict::kLoses || root.standing.is_disabled() || !may_give_up(root)) return;
   SavedError error;
@@ -125,18 +135,9 @@ bool records_too_often(const Root& root) noexcept {
   constexpr int kUsual = Limits().traces;
   if (limits().recorded == 0 || root.asked.strict || stress_words() != 0) return false;
   const uint64_t more = 2 * static_cast<uint64_t>(std::max(0, limits().traces - kUsual));
-  return root.counts.records >= limits().recorded + more && !root.counts.pays();
+  const uint64_t most = is_asked_for(root) ? limits().recorded : std::min(limits().recorded, limits().recorded_unasked);
+  return root.counts.records >= most + more && !root.counts.pays();
 }
-
-namespace {
-
-// Somebody gave it, or the function that it was found in, to jit; or recordings have no budget.
-bool is_asked_for(const Root& root) noexcept {
-  return !root.asked.automatic || root.asked.strict || !finds_everywhere() || stress_words() != 0 ||
-         record_budget() == 0;
-}
-
-}  // namespace
 
 bool may_record(Root& root) {
   if (records_too_often(root) && root.recordings.waits(root.counts.calls)) return false;

@@ -8,6 +8,14 @@ namespace pijit {
 // Whether replays that take longer than CPython are given up; an option.
 bool& gives_up() noexcept;
 
+// Somebody gave it, or the function that it was found in, to jit; or recordings have no budget. What nobody asked for is
+// recorded less often, and given up sooner.
+bool is_asked_for(const Root& root) noexcept;
+// The root is left alone. So are functions that its last recording showed to be called once and to take most of the
+// call, such as Module._call_impl: what kept the root's calls from gaining reaches them, too. What they call is looked
+// at.
+void pass_through_drivers(Root& root);
+
 // Calls of the root are timed now and then.
 bool is_measured(const Root& root) noexcept;
 // Compiled code is under way for some segment, or is being measured there: what calls take now is not what they will.

@@ -238,9 +238,13 @@ PyObject* not_recorded(const Root& root, PyThreadState* ts, cpython::Frame* fram
 
 // There is no room for one more trace.
 PyObject* differs(Root& root, PyThreadState* ts, cpython::Frame* frame) {
-  const bool ends = root.in_a_row.misses + 1 >= limits().misses;
+  const uint64_t most = is_asked_for(root) ? limits().misses : std::min(limits().misses, limits().missed_unasked);
+  const bool ends = root.in_a_row.misses + 1 >= most;
   note_miss(root, frame, ends || root.asked.strict);
-  if (ends) leave_alone(root, kDiffers, root.last.miss);
+  if (ends) {
+    leave_alone(root, kDiffers, root.last.miss);
+    if (root.asked.automatic) pass_through_drivers(root);
+  }
   if (!root.asked.strict) return run_plain(root, ts, frame);
   StopInfo stop;
   stop.code = kDiffers.code;
@@ -305,8 +309,11 @@ PyObject* serve(const std::shared_ptr<Root>& root, PyThreadState* ts, cpython::F
   if (StopInfo why = why_aside(*root, ts); why.code != nullptr) return step_aside(*root, ts, frame, std::move(why));
   if (root->traces.are_full()) return differs(*root, ts, frame);
   const bool is_recorded = records() && !waits_for_memory(*root) && may_record(*root);
-  if (!root->traces.empty())
+  if (!root->traces.empty()) {
+    const double start = is_recorded ? computed() : 0;
     note_miss(*root, frame, is_recorded || root->asked.strict || g_stance == Stance::kFailOnRecord);
+    if (is_recorded) note_recording_cost(computed() - start);
+  }
   if (!records()) return not_recorded(*root, ts, frame);
   if (!is_recorded) return run_plain(*root, ts, frame);
   log_again(*root, root->last.miss);
@@ -360,6 +367,7 @@ PyObject* enter_root(const std::shared_ptr<Root>& root, PyThreadState* ts, cpyth
   if (root->standing.is_disabled() && !is_tried_again(*root))
     return root->asked.strict ? raise_strict(root->standing.given_up) : run_plain(*root, ts, frame);
   const Ledger::Turn turn = next_turn(*root);
+  if (turn == Ledger::Turn::kFree && root->ledger.doubts() && !is_asked_for(*root)) return run_plain(*root, ts, frame);
   return turn == Ledger::Turn::kFree ? serve(root, ts, frame) : timed(root, ts, frame, turn);
 }
 

@@ -200,6 +200,28 @@ def test_calls_of_a_way_that_no_plain_call_took_say_nothing() -> None:
     assert set(verdicts) == {""}
 
 
+@pytest.mark.parametrize("hasty", [False, True])
+def test_one_round_decides_for_what_nobody_asked_for(hasty: bool) -> None:
+    """And a loss that is not clear is doubted, so that CPython runs the calls between the rounds."""
+
+    def rounds(ratio: float) -> tuple[int, str, bool]:
+        ledger, timed, doubted = _core.Ledger(), 0, False
+        for _ in range(400):
+            turn = ledger.next()
+            doubted |= turn == "free" and ledger.doubts
+            if turn == "free":
+                continue
+            timed += 1
+            kind, taken = ("plain", 1e-4) if turn == "plain" else ("replayed", ratio * 1e-4)
+            if verdict := ledger.end(kind, taken, 1, (1, 0), hasty):
+                return timed, verdict, doubted
+        return timed, "", doubted
+
+    assert rounds(2.0) == (10 if hasty else 20, "loses", False)
+    assert rounds(0.5) == (10, "pays", False)
+    assert rounds(1.2)[1:] == ("loses", True)
+
+
 def test_a_loss_is_tried_again() -> None:
     """And ever more rarely; once replays gain they are kept."""
     ledger = _core.Ledger()

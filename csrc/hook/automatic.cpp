@@ -16,6 +16,8 @@
 //    that it calls once (record/pace.h); a jitted one, too.
 #include "hook/automatic.h"
 
+#include <algorithm>
+
 #include "adapter.h"
 #include "hook/evaluate.h"
 #include "hook/rest.h"
@@ -68,6 +70,12 @@ bool comes_again(CodeState& state, PyObject* key) {
     state.seen[state.next_seen++ % state.seen.size()] = std::move(weak);
   }
   return false;
+}
+
+// Roots of this code have died again and again before they were worth their recordings.
+bool is_wasted(const CodeState& state) noexcept {
+  const Limits& most = limits();
+  return state.wasted >= (g_automatic ? std::min(most.wasted, most.wasted_unasked) : most.wasted);
 }
 
 std::string text_of(PyObject* unicode) {
@@ -246,8 +254,7 @@ PyObject* enter_candidate(PyThreadState* ts, cpython::Frame* frame) {
     const Passing passing(false);
     return plain(ts, frame, 0);
   }
-  if (state == nullptr || state->plain_calls >= kPlainCalls || state->wasted >= limits().wasted)
-    return run_unwatched(ts, frame, 0);
+  if (state == nullptr || state->plain_calls >= kPlainCalls || is_wasted(*state)) return run_unwatched(ts, frame, 0);
   PyObject* object = method_object(frame);
   const bool again = comes_again(*state, object != nullptr ? object : cpython::function(frame));
   if (!again || !state->has_operators || stance() == Stance::kReplayOnly || !make_root(object, frame))

@@ -238,7 +238,7 @@ PyObject* not_recorded(const Root& root, PyThreadState* ts, cpython::Frame* fram
 
 // There is no room for one more trace.
 PyObject* differs(Root& root, PyThreadState* ts, cpython::Frame* frame) {
-  const uint64_t most = is_asked_for(root) ? limits().misses : std::min(limits().misses, limits().missed_unasked);
+  const uint64_t most = is_asked_for(root) ? limits().misses : std::min(limits().misses, limits().misses_unasked);
   const bool ends = root.in_a_row.misses + 1 >= most;
   note_miss(root, frame, ends || root.asked.strict);
   if (ends) {

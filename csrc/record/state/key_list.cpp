@@ -12,6 +12,11 @@ size_t spread(Py_hash_t hash) {
   return static_cast<size_t>((static_cast<uint64_t>(hash) * 0x9E3779B97F4A7C15ull) >> 20);
 }
 
+// That of an object that computes its hash in Python is its address (identity_key): it is equal to nothing else.
+Py_hash_t hash_of(PyObject* key) {
+  return cpython::is_native_key(key) ? PyObject_Hash(key) : static_cast<Py_hash_t>(reinterpret_cast<uintptr_t>(key));
+}
+
 }  // namespace
 
 ptrdiff_t KeyList::look_through(PyObject* key) const {
@@ -25,7 +30,7 @@ ptrdiff_t KeyList::look_through(PyObject* key) const {
 
 ptrdiff_t KeyList::find(PyObject* key) const {
   if (keys_.size() <= kFew || !complete_index()) return look_through(key);
-  const Py_hash_t hash = PyObject_Hash(key);
+  const Py_hash_t hash = hash_of(key);
   if (hash == -1) {
     PyErr_Clear();
     return look_through(key);
@@ -70,7 +75,7 @@ bool KeyList::complete_index() const {
   if (index_ == nullptr) index_ = std::make_unique<Index>();
   Index& index = *index_;
   for (size_t i = index.serials.size(); i < keys_.size(); ++i) {
-    const Py_hash_t hash = keys_[i] == nullptr ? -1 : PyObject_Hash(keys_[i]);
+    const Py_hash_t hash = keys_[i] == nullptr ? -1 : hash_of(keys_[i]);
     if (hash == -1) {
       PyErr_Clear();
       index_.reset();

@@ -3,7 +3,8 @@
 // A short list is looked through. A longer one gets an index from hashes to serial numbers: these are handed out in the
 // order of the keys and stay when an earlier key goes, so that a removal renumbers nothing. Rejected: positions in the
 // index, with which a loop that empties a dict from its front would be quadratic.
-// 1. Keys are native (cpython::is_native_key): hashing and comparing them runs no Python.
+// 1. Keys are native (cpython::is_native_key), or their hash is their address (identity_key): hashing and comparing
+//    them runs no Python.
 // 2. They are hashed when something is first sought among many of them: the container that they are in is alive then,
 //    and holds them.
 #pragma once

@@ -2,7 +2,7 @@
 #include "cpython/keys.h"
 #include "record/calls.h"
 #include "record/guarded.h"
-#include "record/mirror/drive.h"
+#include "record/mirror/restart.h"
 #include "record/pace.h"
 #include "record/recover.h"
 #include "record/state/exceptions.h"
@@ -64,6 +64,16 @@ bool Recorder::enter_frame(cpython::Frame* frame, int throwflag) noexcept {
   });
 }
 
+// C code resumes a generator: CPython may execute the instruction again, or not.
+static void note_restart(ShadowFrame& outer) {
+  const Restart* restart = outer.drive ? outer.drive->restart() : nullptr;
+  if (restart == nullptr || !restart->is_possible()) return;
+  Pending& pending = outer.pending;
+  pending.again = pending.restarts = true;
+  pending.operand = restart->operand();
+  pending.instead = restart->instead();
+}
+
 bool Recorder::try_follow(cpython::Frame* frame, int throwflag) {
   ShadowFrame& outer = frames.top();
   Pending& pending = outer.pending;
@@ -80,6 +90,7 @@ bool Recorder::try_follow(cpython::Frame* frame, int throwflag) {
       pending.entered = true;
       push_frame(std::move(generator.suspended));
       pending.again = pending.again || (trace_->clock == outer.mark.time && is_repeatable(*this, outer));
+      if (!pending.again) note_restart(outer);
       log(*this, Val::virtual_object(pending.generator), LogOp::kFrame, Val(), Val(), kNone);
       ShadowFrame& shadow = frames.top();
       const Val sent = pending.x;

@@ -724,6 +724,63 @@ def test_steps_come_to_rest(name: str) -> None:
     assert seen[-1][2] == seen[-4][2] + 3, seen
 
 
+def clipped_steps(layers: int, jit: Jit) -> tuple[list[Any], Any]:
+    """What steps with clipped gradients gave, and the step; the last of so many layers has no bias."""
+    torch.manual_seed(0)
+    sizes = [nn.Linear(4, 4, bias=layer + 1 < layers) for layer in range(layers)]
+    model = nn.Sequential(*sizes)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+
+    def step(x: Tensor, y: Tensor) -> Tensor:
+        optimizer.zero_grad()
+        loss = nn.functional.mse_loss(model(x), y)
+        loss.backward()
+        norm = nn.utils.clip_grad_norm_(model.parameters(), 0.1)
+        optimizer.step()
+        return torch.stack([loss.detach(), norm])
+
+    step = jit(step)
+    given = [step(data(seed), data(seed + 1)) for seed in range(12)]
+    return [*given, *(parameter.detach() for parameter in model.parameters())], step
+
+
+@pytest.mark.parametrize("layers", [5, 16])
+def test_gradients_of_many_parameters_are_clipped_in_one_trace(layers: int) -> None:
+    """`clip_grad_norm_` makes a list of a generator that compares each parameter with those before it."""
+    expected, _ = clipped_steps(layers, lambda function: function)
+    actual, step = clipped_steps(layers, pijit.jit)
+    assert len(expected) - 12 == 2 * layers - 1
+    assert all(map(torch.equal, expected, actual))
+    assert "PJ211" not in [trace.stop.code for trace in pijit.traces(step) if trace.stop is not None]
+    report = _core.root_report(api.root_of(step))
+    assert report["records"] <= 2, report  # the first step finds no gradients and no momentum
+    assert report["replays"] >= 9, report
+
+
+def test_generators_that_c_drives_write_in_place() -> None:
+    """An exit in the middle of one has nothing to do again."""
+
+    def f(tensors: list[Tensor], above: float) -> Any:
+        a, b, c = (tensor.add_(1) for tensor in tensors[:3])
+        told = list("above" if tensor.mul_(2).sum() > above else "below" for tensor in tensors)
+        kept = [a]
+        kept.extend(tensor.sub_(1) for tensor in tensors)
+        told.append(any(tensor.mul_(2).sum() > above for tensor in tensors))
+        return a + b + c, told, kept, [*(tensor.neg_() for tensor in tensors), tensors[0] * 2]
+
+    def calls(function: Any) -> list[Any]:
+        given = []
+        for above in (20.0, 20.0, 20.0, 50.0, 0.0, 20.0, 50.0):
+            tensors = [torch.full((2,), float(number)) for number in range(12)]
+            given.append(([str(part) for part in function(tensors, above)], str(tensors)))
+        return given
+
+    jitted = pijit.jit(f)
+    assert calls(f) == calls(jitted)
+    assert all(trace.stop is None for trace in pijit.traces(jitted))
+    assert _core.root_report(api.root_of(jitted))["replays"] > 0
+
+
 @pytest.mark.parametrize("name", TABLE.cases())
 def test_same(name: str) -> None:
     TABLE.check(name, __file__)

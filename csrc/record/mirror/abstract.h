@@ -32,8 +32,9 @@ Task<Val> iter_next(Drive& drive, Val iterator);
 // What becomes of it when it is resumed (generators.cpp).
 Task<Inner> resume_generator(Drive& drive, Val generator, Val sent);
 Task<Vals> collect(Drive& drive, Val iterable);
-// The same by code that first asks how many there are: list(), tuple(), extend, sorted.
-Task<Vals> collect_all(Drive& drive, Val iterable);
+// The same by code that first asks how many there are: list(), tuple(), extend, sorted. It has done nothing else before,
+// and does nothing with the items before it has all; else not `first`.
+Task<Vals> collect_all(Drive& drive, Val iterable, bool first = true);
 // PyObject_LengthHint: __len__, else __length_hint__, if the class has them in Python.
 Task<bool> ask_length(Drive& drive, Val iterable);
 // Drawing from it may run Python, or end early: what draws must do as CPython does between two items.

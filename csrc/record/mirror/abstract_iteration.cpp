@@ -4,6 +4,7 @@
 #include "cpython/keys.h"
 #include "record/mirror/abstract.h"
 #include "record/mirror/builtins.h"
+#include "record/mirror/restart.h"
 #include "record/shared.h"
 #include "record/state/contents.h"
 #include "record/state/exceptions.h"
@@ -226,7 +227,8 @@ Task<bool> ask_length(Drive& drive, Val iterable) {
   co_return true;
 }
 
-static Task<Vals> drain(Drive& drive, Val iterator) {
+Task<Vals> collect(Drive& drive, Val iterable) {
+  Val iterator = co_await get_iter(drive, iterable);
   Vals items;
   for (;;) {
     Val item = co_await iter_next(drive, iterator);
@@ -236,17 +238,20 @@ static Task<Vals> drain(Drive& drive, Val iterator) {
   co_return items;
 }
 
-Task<Vals> collect(Drive& drive, Val iterable) {
-  Val iterator = co_await get_iter(drive, iterable);
-  Vals items = co_await drain(drive, iterator);
-  co_return items;
-}
-
-Task<Vals> collect_all(Drive& drive, Val iterable) {
+Task<Vals> collect_all(Drive& drive, Val iterable, bool first) {
+  Restart restart(drive, iterable);
+  if (!first) restart.give_up();
   Val iterator = co_await get_iter(drive, iterable);
   co_await ask_length(drive, iterable);
-  Vals items = co_await drain(drive, iterator);
-  co_return items;
+  restart.draws_from(iterator);
+  Vals items;
+  for (;;) {
+    Val item = co_await iter_next(drive, restart.ask());
+    if (item.is_null()) break;
+    items.push_back(item);
+    restart.keep(item);
+  }
+  co_return drive.recorder().heap.now(items);
 }
 
 }  // namespace pijit

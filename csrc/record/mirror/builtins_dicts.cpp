@@ -3,6 +3,7 @@
 #include "record/mirror/abstract.h"
 #include "record/mirror/builtins.h"
 #include "record/mirror/filling.h"
+#include "record/mirror/restart.h"
 #include "record/state/contents.h"
 #include "record/state/instances.h"
 #include "record/state/values.h"
@@ -228,9 +229,13 @@ static Task<bool> update_with_pairs(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
   const Val dict = args.values[0];
   Filling filling(drive, dict, Val(), "update");
+  Restart restart(drive, args.values[1]);
   const Val iterator = co_await get_iter(drive, args.values[1]);
+  restart.draws_from(iterator);
   for (;;) {
-    const Val pair = co_await iter_next(drive, iterator);
+    if (filling.waits()) restart.give_up();
+    const Val pair = co_await iter_next(drive, restart.ask());
+    restart.answered();
     if (pair.is_null()) break;
     const Vals fields = co_await pair_of(drive, dict, pair);
     PyObject* key = key_of(recorder, fields[0]);

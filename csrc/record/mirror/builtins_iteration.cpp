@@ -7,6 +7,7 @@
 #include "cpython/operators.h"
 #include "record/mirror/abstract.h"
 #include "record/mirror/builtins.h"
+#include "record/mirror/restart.h"
 #include "record/state/contents.h"
 #include "record/state/values.h"
 
@@ -35,11 +36,16 @@ Task<Val> make_set(Drive& drive, Arguments args) {
   if (args.values.empty()) co_return new_set(recorder, kType, keys);
   const bool table = has_table(recorder, args.values[0]);
   if (!set_keys(recorder, args.values[0], &keys)) {
-    const Vals items = co_await collect(drive, args.values[0]);
-    for (Val item : items) {
+    Restart restart(drive, args.values[0]);
+    const Val iterator = co_await get_iter(drive, args.values[0]);
+    restart.draws_from(iterator);
+    for (;;) {
+      const Val item = co_await iter_next(drive, restart.ask());
+      if (item.is_null()) break;
       PyObject* key = key_of(recorder, item);
       if (key == nullptr) co_await drive.unknown();
       if (!keys.holds(key)) keys.push_back(key);
+      restart.keep(item);
     }
   }
   if (!table) co_return new_set(recorder, kType, keys);
@@ -52,16 +58,20 @@ Task<Val> make_set(Drive& drive, Arguments args) {
 template <PyTypeObject* kType>
 Task<Val> make_dict_of_pairs(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
+  Restart restart(drive, args.values[0]);
   Val dict = new_virtual(recorder, VirtualKind::kDict, kType);
   Val iterator = co_await get_iter(drive, args.values[0]);
+  restart.draws_from(iterator);
   for (;;) {
-    Val pair = co_await iter_next(drive, iterator);
+    Val pair = co_await iter_next(drive, restart.ask());
+    restart.answered();
     if (pair.is_null()) break;
     const Vals fields = co_await collect(drive, pair);
     if (fields.size() != 2) co_await drive.raise();
     PyObject* key = key_of(recorder, fields[0]);
     if (key == nullptr) co_await drive.unknown();
     dict_set(recorder, dict, key, fields[1]);
+    restart.keep(recorder.new_tuple(&PyTuple_Type, fields.data(), 2));  // as it was: the pair itself may change
   }
   for (size_t i = 0; i < args.names.size(); ++i)
     dict_set(recorder, dict, args.names[i], args.values[args.positional() + i]);
@@ -70,12 +80,17 @@ Task<Val> make_dict_of_pairs(Drive& drive, Arguments args) {
 
 template <bool kAll>
 Task<Val> all_any(Drive& drive, Arguments args) {
+  Restart restart(drive, args.values[0]);
   Val iterator = co_await get_iter(drive, args.values[0]);
+  restart.draws_from(iterator);
   for (;;) {
-    Val item = co_await iter_next(drive, iterator);
+    Val item = co_await iter_next(drive, restart.ask());
+    restart.answered();
     if (item.is_null()) co_return truth_value(kAll);
+    if (item.is_reg()) restart.keep_only(item);
     const bool yes = co_await is_true(drive, item);
     if (yes != kAll) co_return truth_value(!kAll);
+    restart.forget();
   }
 }
 
@@ -186,15 +201,22 @@ Task<Val> builtin_sum(Drive& drive, Arguments args) {
   PyTypeObject* type = recorder.heap.type_of(total);
   if (type == nullptr) co_await drive.unknown();
   if (type == &PyUnicode_Type || type == &PyBytes_Type || type == &PyByteArray_Type) co_await drive.raise();
+  Restart restart(drive, args.values[0]);
   Val iterator = co_await get_iter(drive, args.values[0]);
+  restart.draws_from(iterator);
   for (bool first = true;; first = false) {
-    Val item = co_await iter_next(drive, iterator);
+    Val item = co_await iter_next(drive, restart.ask());
+    restart.answered();
     if (item.is_null()) {
       const bool copies = first && (type == &PyLong_Type || type == &PyFloat_Type);
       if (copies)
         total = co_await binary(drive, nb::kSubtract, total, number_value(recorder, 0));  // -0.0 stays what it is
       co_return total;
     }
+    PyTypeObject* of = recorder.heap.type_of(item);
+    const bool number = of == &PyLong_Type || of == &PyFloat_Type || of == &PyBool_Type;
+    if (!number || (type != &PyLong_Type && type != &PyFloat_Type)) restart.give_up();  // what was added may change
+    restart.keep(item);
     total = co_await binary(drive, nb::kAdd, total, item);
   }
 }
@@ -224,21 +246,30 @@ Task<Val> min_max(Drive& drive, Arguments args) {
     if (!fallback.is_null()) co_await drive.raise();
     source = drive.recorder().new_tuple(&PyTuple_Type, args.values.data(), args.positional());
   }
+  Restart restart(drive, source);
+  if (!key.is_null()) restart.give_up();
   Val iterator = co_await get_iter(drive, source);
+  restart.draws_from(iterator);
   for (;;) {
-    Val item = co_await iter_next(drive, iterator);
+    Val item = co_await iter_next(drive, restart.ask());
+    restart.answered();
     if (item.is_null()) break;
     Val item_key = item;
     if (!key.is_null()) item_key = co_await call_one(drive, key, item);
     bool better = best.is_null();
+    if (item.is_reg()) restart.keep(item);
     if (!better) {
+      best_key = drive.recorder().heap.now(best_key);
       Val answer = co_await compare(drive, kOp, item_key, best_key);
       better = co_await is_true(drive, answer);
     }
-    if (!better) continue;
-    best = item;
-    best_key = item_key;
+    if (better) {
+      best = item;
+      best_key = item_key;
+    }
+    if (better || item.is_reg()) restart.keep_only(best);
   }
+  best = drive.recorder().heap.now(best);
   if (best.is_null()) best = fallback;
   if (best.is_null()) co_await drive.raise();
   co_return best;

@@ -388,7 +388,7 @@ Task<Val> make_selection(Drive& drive, Arguments args) {
   std::vector<Vals> pools;
   const size_t count = product ? args.positional() : 1;
   for (size_t i = 0; i < count; ++i) {
-    Vals pool = co_await collect_all(drive, args.values[i]);
+    Vals pool = co_await collect_all(drive, args.values[i], count == 1);
     pools.push_back(std::move(pool));
   }
   Ref call_args = Ref::steal(PyTuple_New(static_cast<Py_ssize_t>(args.positional())));

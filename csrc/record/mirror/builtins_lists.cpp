@@ -5,6 +5,7 @@
 #include "record/mirror/abstract.h"
 #include "record/mirror/builtins.h"
 #include "record/mirror/filling.h"
+#include "record/mirror/restart.h"
 #include "record/state/contents.h"
 #include "record/state/values.h"
 #include "record/state/writes.h"
@@ -53,10 +54,14 @@ Task<bool> extend(Drive& drive, Val container, Val model, Val source) {
   Recorder& recorder = drive.recorder();
   if (is_drawn(recorder, source)) {
     Filling filling(drive, container, model, "extend");
+    Restart restart(drive, source);
     const Val iterator = co_await get_iter(drive, source);
     co_await ask_length(drive, source);
+    restart.draws_from(iterator);
     for (;;) {
-      const Val item = co_await iter_next(drive, iterator);
+      if (filling.waits()) restart.give_up();
+      const Val item = co_await iter_next(drive, restart.ask());
+      restart.answered();
       if (item.is_null()) break;
       if (!filling.append(item)) co_await drive.unknown();
     }

@@ -6,6 +6,7 @@
 #include "record/mirror/abstract.h"
 #include "record/mirror/builtins.h"
 #include "record/mirror/filling.h"
+#include "record/mirror/restart.h"
 #include "record/state/values.h"
 #include "record/state/writes.h"
 
@@ -161,9 +162,14 @@ Task<bool> update_from(Drive& drive, Val container, Val set, Val source) {
   const size_t epoch = recorder.trace().epochs.size();
   Filling filling(drive, container, set, method);
   Keys found;
+  Restart restart(drive, source);
+  if (kHow != Combine::kUnion && kHow != Combine::kDifference) restart.give_up();
   const Val iterator = co_await get_iter(drive, source);
+  restart.draws_from(iterator);
   for (;;) {
-    const Val item = co_await iter_next(drive, iterator);
+    if (filling.waits()) restart.give_up();
+    const Val item = co_await iter_next(drive, restart.ask());
+    restart.answered();
     if (item.is_null()) break;
     PyObject* key = key_of(recorder, item);
     bool follows = key != nullptr;

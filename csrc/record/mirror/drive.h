@@ -56,6 +56,8 @@ class [[nodiscard]] Task {
   Handle handle_;
 };
 
+class Restart;
+
 class Drive : public FromPool {
  public:
   Drive(Recorder& recorder, ShadowFrame& frame, int pops, Then then)
@@ -64,6 +66,9 @@ class Drive : public FromPool {
   Recorder& recorder() noexcept { return recorder_; }
   ShadowFrame& frame() noexcept { return frame_; }
   Then then() const noexcept { return then_; }  // how the result becomes that of the instruction
+  int pops() const noexcept { return pops_; }   // operands of the instruction
+  // How the instruction may be executed again (restart.h): of the innermost task that knows; null: of none.
+  Restart*& restart() noexcept { return restart_; }
 
   // Awaiting this ends the drive.
   struct Never {
@@ -135,7 +140,8 @@ class Drive : public FromPool {
   int pops_;
   Then then_;
   State state_ = State::kRunning;
-  bool waited_ = false;  // the instruction has begun: what is not understood now stops the recording
+  Restart* restart_ = nullptr;  // outlives the tasks, which set it back
+  bool waited_ = false;         // the instruction has begun: what is not understood now stops the recording
   Task<Val> root_{nullptr};
   std::coroutine_handle<> next_, waiting_;
   Inner inner_;

@@ -100,6 +100,11 @@ bool Filling::put(PyObject* key, Val value) {
   return true;
 }
 
+bool Filling::waits() const {
+  const Val of = model_.is_null() ? container_ : model_;
+  return !of.is_virtual() || is_real(recorder_.heap, of);
+}
+
 bool Filling::hide() {
   hidden_ = recorder_.heap.model(model_).items;
   hides_ = true;

@@ -29,6 +29,8 @@ class Filling {
   bool show();                         // it must have been left so
 
   const Drive& drive() const noexcept { return drive_; }
+  // What a replay writes waits here: it cannot be left between two items (restart.h).
+  bool waits() const;
   bool is_of(Val value) const;  // it is the container that is filled
 
  private:

@@ -104,9 +104,17 @@ void Heap::note_begun(Val iterator) {
 Val Heap::fresh_key(PyObject* key) const {
   const auto fresh = virtual_keys.find(key);
   if (fresh == virtual_keys.end()) return Val();
-  const Val known = fresh->second;
-  const bool stale = known.is_virtual() && known.index() < stale_regs.size() && stale_regs[known.index()] != kNone;
-  return stale ? Val::reg(stale_regs[known.index()]) : known;
+  return now(fresh->second);
+}
+
+Val Heap::now(Val value) const {
+  const bool stale = value.is_virtual() && value.index() < stale_regs.size() && stale_regs[value.index()] != kNone;
+  return stale ? Val::reg(stale_regs[value.index()]) : value;
+}
+
+Vals Heap::now(Vals values) const {
+  for (Val& value : values) value = now(value);
+  return values;
 }
 
 Vec<uint32_t>& Heap::reshaped(Val source) {

@@ -56,6 +56,8 @@ class Heap {
   // Every mention of it in a model, or in the frame of a generator, becomes a mention of the other.
   void replace(Val value, Val by);
   void go_stale();  // where an epoch begins
+  Val now(Val value) const;  // what stands for it: it may have gone stale since it was found
+  Vals now(Vals values) const;
 
   // Kept: what was made since is nobody's (forget_made).
   Vec<std::unique_ptr<Model>> models;

@@ -73,7 +73,10 @@ struct Pending {
   Val sought;                  // the frame gets an attribute: (object, name)
   uint32_t generator = kNone;  // virtual generator that is to be resumed
   bool again = false;          // `generator` is resumed, and the instruction has done nothing else
-  bool throws = false;         // `generator` is resumed by an exception, x or (Null) a new one; else x is sent
+  bool restarts = false;  // the same with `instead` in the slot `operand`; an outer frame is left while that will do
+  int operand = 0;
+  Val instead;
+  bool throws = false;  // `generator` is resumed by an exception, x or (Null) a new one; else x is sent
   // Code that is not followed.
   bool ignores_frames = false;    // frames under it read only (import of a loaded module)
   bool opaque = false;            // foreign code runs: what it may have changed is checked anew afterwards
@@ -82,6 +85,14 @@ struct Pending {
   uint32_t run_out = kNone;       // the register that takes what `run` returns
   // Operands that are off the stack while the inner frame runs.
   int popped() const { return then == Then::kBinary ? 0 : pops; }
+};
+
+// C code has drawn an item and not asked for the next one: where CPython executes the instruction again with `instead`
+// in the slot `operand` (-1: it cannot), it is given the item again.
+struct Drawn {
+  int operand = -1;
+  Val instead;
+  uint32_t time = 0;
 };
 
 // A frame as it was when it began the instruction that raised what it handles now.
@@ -146,8 +157,9 @@ struct ShadowFrame : FromPool {
   uint32_t followed = kNone;       // in Trace::followed
   uint32_t outer_state = kNone;    // FrameState of the caller, made at the first snapshot inside
   Vals collected;                  // items of the result under way
-  DrivePointer drive;              // the C code under way, while it waits for a frame
-  Vals handled;                    // innermost last: exceptions being handled (kPushException without kPopException)
+  Drawn drawn;
+  DrivePointer drive;  // the C code under way, while it waits for a frame
+  Vals handled;        // innermost last: exceptions being handled (kPushException without kPopException)
   std::unique_ptr<BeforeRaise> before_raise;  // of the outermost of them
 
   // The instruction under way.
@@ -212,7 +224,7 @@ void each_value(ShadowFrame& frame, const Use& use) {
   for (Val& value : frame.slots) use(value);
   for (Val& value : frame.collected) use(value);
   for (Val* value : {&frame.function, &frame.result, &frame.pending.result, &frame.pending.x, &frame.pending.y,
-                     &frame.pending.x_function})
+                     &frame.pending.x_function, &frame.pending.instead})
     use(*value);
 }
 

@@ -58,6 +58,10 @@ uint32_t site(Recorder& recorder) {
   return static_cast<uint32_t>(recorder.trace().sites.size() - 1);
 }
 
+void replace_slot(Recorder& recorder, uint32_t state, int slot, Val by) {
+  recorder.trace().slots[recorder.trace().frame_states[state].first + static_cast<uint32_t>(slot)] = by;
+}
+
 }  // namespace
 
 uint32_t frame_state(Recorder& recorder, size_t level, bool innermost) {
@@ -96,7 +100,9 @@ uint32_t frame_state(Recorder& recorder, size_t level, bool innermost) {
   }
   if (level > 0 && recorder.snapshots.unusable[state.parent] != nullptr)
     unusable = recorder.snapshots.unusable[state.parent];
-  return add_state(recorder, frame, state, unusable);
+  const uint32_t made = add_state(recorder, frame, state, unusable);
+  if (!innermost && frame.pending.restarts) replace_slot(recorder, made, frame.pending.operand, frame.pending.instead);
+  return made;
 }
 
 uint32_t add_state(Recorder& recorder, const ShadowFrame& frame, FrameState state, const char* unusable) {
@@ -140,7 +146,8 @@ size_t level_to_leave(Recorder& recorder) {
   for (size_t level = 0; level + 1 < recorder.frames.size(); ++level) {
     ShadowFrame& frame = *recorder.frames[level];
     Continuation simple;
-    if (frame.pending.again || (!frame.drive && continuation_of(frame.pending, &simple))) continue;
+    if ((frame.pending.again && !frame.pending.restarts) || (!frame.drive && continuation_of(frame.pending, &simple)))
+      continue;
     if (is_repeatable(recorder, frame)) return level;
   }
   return recorder.frames.size() - 1;
@@ -152,8 +159,11 @@ uint32_t snapshot_of(Recorder& recorder, size_t level) {
   if (again && frame.snapshot != kNone) return frame.snapshot;
   Snapshot taken{};
   taken.frame = frame_state(recorder, level, true);
-  taken.time = frame.mark.time;
-  if (!again && recorder.snapshots.unusable[taken.frame] == nullptr)
+  const bool drawn = !again && frame.drive && frame.drawn.operand >= 0;
+  taken.time = drawn ? frame.drawn.time : frame.mark.time;
+  if (drawn)
+    replace_slot(recorder, taken.frame, frame.drawn.operand, frame.drawn.instead);
+  else if (!again && recorder.snapshots.unusable[taken.frame] == nullptr)
     recorder.snapshots.unusable[taken.frame] = "C code that called what has effects";
   recorder.trace().snapshots.push_back(taken);
   const auto made = static_cast<uint32_t>(recorder.trace().snapshots.size() - 1);

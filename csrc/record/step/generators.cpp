@@ -3,7 +3,8 @@
 // 1. A coroutine is a generator of another class, which no loop iterates over. What is resumed is the next frame,
 // whoever asks for it: a loop, SEND, C code, or one of its methods.
 // 2. A snapshot inside lets CPython execute that instruction again from its start (Continuation::kAgain); so what it
-// does before it enters the generator must be without effect the second time.
+// does before it enters the generator must be without effect the second time. C code that has drawn from the generator
+// before gets another operand then (restart.h).
 #include "record/state/generators.h"
 #include "cpython/keys.h"
 #include "record/calls.h"

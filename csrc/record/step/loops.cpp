@@ -147,6 +147,13 @@ Py_ssize_t items_left(Heap& heap, Val iterator) {
   return std::max<Py_ssize_t>(size - static_cast<Py_ssize_t>(heap.model(iterator).position), 0);
 }
 
+// C code asks for what the innermost frame, or one outside of it, gives.
+static bool is_driven(const Recorder& recorder) {
+  for (size_t level = 0; level < recorder.frames.size(); ++level)
+    if (recorder.frames[level]->pending.restarts) return true;
+  return false;
+}
+
 // The frame has jumped back to the instruction where it stands. True: its loop is to have traces of its own.
 bool leaves_loop(Recorder& recorder, ShadowFrame& frame) {
   if (recorder.way_of_loops() == Loops::kUnrolled || frame.drive || !frame.handled.empty()) return false;
@@ -180,7 +187,8 @@ bool leaves_loop(Recorder& recorder, ShadowFrame& frame) {
       return false;
   }
   const auto may_end_in = [&] {
-    return level_to_leave(recorder) + 1 == recorder.frames.size() && snapshot_usable(recorder, snapshot(recorder));
+    return !is_driven(recorder) && level_to_leave(recorder) + 1 == recorder.frames.size() &&
+           snapshot_usable(recorder, snapshot(recorder));
   };
   return Turns(recorder.trace(), arrival).alike() && (frame.generator == kNone || may_end_in());
 }

@@ -4,6 +4,7 @@
 #include "cpython/keys.h"
 #include "record/calls.h"
 #include "record/mirror/builtins.h"
+#include "record/mirror/restart.h"
 #include "record/shared.h"
 #include "record/state/contents.h"
 #include "record/state/generators.h"
@@ -39,13 +40,17 @@ Task<Val> unpack(Drive& drive, Arguments args) {
   const size_t before = count(1), after = count(2);
   const bool starred = args.values.size() == 4;
   Vals items;
+  Restart restart(drive, args.values[0]);
   Val iterator = co_await get_iter(drive, args.values[0]);
+  restart.draws_from(iterator);
   for (;;) {
-    Val item = co_await iter_next(drive, iterator);
+    Val item = co_await iter_next(drive, restart.ask());
     if (item.is_null()) break;
     items.push_back(item);
+    restart.keep(item);
     if (!starred && items.size() > before) co_await drive.raise();
   }
+  items = recorder.heap.now(items);
   if (items.size() < before + after) co_await drive.raise();
   if (starred) {
     const auto from = items.begin() + static_cast<ptrdiff_t>(before), to = items.end() - static_cast<ptrdiff_t>(after);

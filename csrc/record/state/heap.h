@@ -55,7 +55,7 @@ class Heap {
   void note_lasting() { lasting += 1; }
   // Every mention of it in a model, or in the frame of a generator, becomes a mention of the other.
   void replace(Val value, Val by);
-  void go_stale();  // where an epoch begins
+  void go_stale();           // where an epoch begins
   Val now(Val value) const;  // what stands for it: it may have gone stale since it was found
   Vals now(Vals values) const;
 

@@ -25,6 +25,8 @@ namespace {
 // Where no operator of the framework runs, what a replay gains is lost where its trace is entered and left. Such
 // replays of an entry, more than others, after which it is left alone.
 constexpr uint32_t kIdle = 32;
+// Replays for each recording; where there are fewer, the recordings are of no use.
+constexpr uint64_t kFewReplays = 4;
 
 // Replays are not asked for, whatever they take.
 bool may_give_up(const Root& root) noexcept {
@@ -140,7 +142,12 @@ bool records_too_often(const Root& root) noexcept {
 }
 
 bool may_record(Root& root) {
-  if (records_too_often(root) && root.recordings.waits(root.counts.calls)) return false;
+  if (records_too_often(root)) {
+    // What the root calls may do better. Somebody who asked for the root is told why it waits.
+    if (!is_asked_for(root) && root.counts.replays < kFewReplays * root.counts.records)
+      return pass_on(root, "its recordings were of no use"), false;
+    if (root.recordings.waits(root.counts.calls)) return false;
+  }
   if (!is_asked_for(root) && !has_time_to_record(root.recordings.last_cost)) return false;
   if (root.recordings.owed == 0 || root.asked.strict ||
       Pace::allows(root.plain_call(), root.recordings.owed, root.recordings.last_cost))

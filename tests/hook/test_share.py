@@ -47,3 +47,24 @@ def test_what_is_over_the_share_waits() -> None:
 
 def test_no_budget_no_share() -> None:
     assert recordings(0.5, PIJIT_RECORD_SHARE="1", PIJIT_RECORD_BUDGET="0") == 40
+
+
+DIFFERING = """
+import torch, pijit
+X = torch.ones(3)
+def helpful(x): return (x + x) * 3 - x
+def differing(x, text): return helpful(x), [text.count(c) for c in text]
+pijit.enable()
+exec("for i in range(60): y = differing(X, str(i) * (1 + i % 7))")
+pijit.disable()
+from pijit import _core, api
+roots = {root["name"]: root for root in _core.roots()}
+print(roots["differing"]["records"], roots["helpful"]["replays"] > 20 if "helpful" in roots else None)
+"""
+
+
+def test_what_differs_from_call_to_call_passes_its_role_on() -> None:
+    """After a few recordings, so that what it calls gains."""
+    env = os.environ | {"PIJIT_RECORD_BUDGET": "4", "PIJIT_GIVE_UP": "0"}
+    command = [sys.executable, "-c", DIFFERING]
+    assert subprocess.run(command, env=env, capture_output=True, text=True, check=True).stdout == "6 True\n"

@@ -419,6 +419,21 @@ bool is_found_at(PyObject* object, PyObject* module, PyObject* path) noexcept {
 
 }  // namespace
 
+bool is_plain_tuple(PyObject* object) noexcept {
+  const PyTypeObject *type = Py_TYPE(object), *tuple = &PyTuple_Type;
+  if (type == tuple) return true;
+  if (!PyTuple_Check(object) || type->tp_basicsize != tuple->tp_basicsize || type->tp_dictoffset != 0) return false;
+  if ((type->tp_flags & Py_TPFLAGS_HEAPTYPE) == 0 || type->tp_weaklistoffset != 0) return false;
+  if (type->tp_finalize != nullptr || type->tp_del != nullptr || type->tp_as_number->nb_bool != nullptr) return false;
+  if (type->tp_iter != tuple->tp_iter || type->tp_richcompare != tuple->tp_richcompare) return false;
+  const PySequenceMethods *own = type->tp_as_sequence, *plain = tuple->tp_as_sequence;
+  if (own->sq_length != plain->sq_length || own->sq_contains != plain->sq_contains) return false;
+  if (type->tp_hash != tuple->tp_hash) return false;
+  // sq_item is another one in every class of Python: it looks for what mp_subscript says.
+  const PyMappingMethods *by_key = type->tp_as_mapping, *plain_key = tuple->tp_as_mapping;
+  return by_key->mp_length == plain_key->mp_length && by_key->mp_subscript == plain_key->mp_subscript;
+}
+
 bool is_importable(PyTypeObject* type) noexcept {
   static PyObject* const key = PyUnicode_InternFromString("__module__");
   if ((type->tp_flags & Py_TPFLAGS_HEAPTYPE) == 0 || (type->tp_flags & Py_TPFLAGS_IMMUTABLETYPE) != 0) return true;

@@ -306,6 +306,10 @@ void add_value_type(PyTypeObject* type);
 bool is_value_type(PyTypeObject* type) noexcept;
 bool equal_values(PyObject* a, PyObject* b) noexcept;  // of one such type
 
+// A tuple, or one of a class of Python that is derived from it, adds nothing to what it holds, and is indexed, iterated
+// over and compared as a tuple is: a NamedTuple.
+bool is_plain_tuple(PyObject* object) noexcept;
+
 // When this list or set dies nothing is told of any of its items. Tuples of such items are such, too.
 bool holds_quiet_items(PyObject* container) noexcept;
 

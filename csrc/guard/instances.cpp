@@ -31,8 +31,7 @@ bool dict_fits(PyObject* dict, int depth, Room* room) {
 
 // What input() would load of it; an instance that has too much is left what it is.
 bool fits(PyObject* object, int depth, Room* room) {
-  if (PyList_CheckExact(object) || PyTuple_CheckExact(object))
-    return fit(PySequence_Fast_ITEMS(object), PySequence_Fast_GET_SIZE(object), depth, room);
+  if (PyList_CheckExact(object) || cpython::is_plain_tuple(object)) return items_fit(object, depth, room);
   if (PyDict_CheckExact(object)) return dict_fits(object, depth, room);
   if (PyDict_Check(object) || PyList_Check(object) || PyAnySet_Check(object)) return false;  // guarded as they are
   const Py_ssize_t before = room->items;
@@ -41,6 +40,10 @@ bool fits(PyObject* object, int depth, Room* room) {
 }
 
 }  // namespace
+
+bool items_fit(PyObject* sequence, int depth, Room* room) {
+  return fit(PySequence_Fast_ITEMS(sequence), PySequence_Fast_GET_SIZE(sequence), depth, room);
+}
 
 Guard inline_guard(GuardOp op, Val source, PyTypeObject* type, Py_ssize_t index) noexcept {
   Guard guard{};

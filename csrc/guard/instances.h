@@ -29,6 +29,9 @@ struct Room {
   Py_ssize_t looks = 1 << 14;         // at items, also of what turns out not to fit
 };
 
+// Whether the items of the tuple or list can be loaded one by one.
+bool items_fit(PyObject* sequence, int depth, Room* room);
+
 // Whether the attributes of the instance, and what they hold, can be loaded one by one. An attribute may hold another
 // instance that cannot: that one is loaded as a whole, and does not count.
 bool instance_fits(PyObject* object, int depth, Room* room);

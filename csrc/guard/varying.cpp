@@ -38,8 +38,8 @@ bool is_other_object(PyObject* now, PyObject* before, bool scalar) noexcept {
   if (now == nullptr || before == nullptr || now == before) return false;
   if (scalar || before == Py_None || before == Py_True || before == Py_False) return false;
   const Adapter* adapter = current_adapter();
-  return PyTuple_CheckExact(now) || PyList_CheckExact(now) || PyDict_CheckExact(now) || cpython::shows_memory(now) ||
-         (adapter != nullptr && adapter->is_tensor(now));
+  return cpython::is_plain_tuple(now) || PyList_CheckExact(now) || PyDict_CheckExact(now) ||
+         cpython::shows_memory(now) || (adapter != nullptr && adapter->is_tensor(now));
 }
 
 bool is_other(PyObject* now, PyObject* before, bool scalar) noexcept {
@@ -79,9 +79,12 @@ class Gone {
   std::unordered_set<uint32_t> registers_;
 };
 
-// What differs in the dict, one or more items, may vary.
+// What differs in the dict, one or more items, may vary. If all of the dict is guarded, all of its tensors may.
 Miss learn_items(const Trace& trace, const Guard& guard, PyObject* dict, Varying* varying, Gone* gone) {
+  const Adapter* adapter = current_adapter();
+  const bool whole = guard.aux != 0;
   bool differs = false, all = true;
+  if (whole && PyDict_GET_SIZE(dict) != static_cast<Py_ssize_t>(guard.count / 2)) return Miss::kOther;
   for (uint32_t i = guard.first; i < guard.first + guard.count; i += 2) {
     PyObject* now = nullptr;
     PyObject* before = trace.guard_items[i + 1];
@@ -92,8 +95,10 @@ Miss learn_items(const Trace& trace, const Guard& guard, PyObject* dict, Varying
     if (!is_other(now, before, scalar)) return Miss::kOther;
     differs = true;
     gone->add(before, scalar);
+    if (whole && adapter != nullptr && adapter->is_tensor(now)) continue;
     all = varying->miss(dict, trace.guard_items[i]) && all;
   }
+  if (whole && differs) all = varying->miss(dict, Varying::all_items()) && all;
   return differs ? number_miss(all) : Miss::kOther;
 }
 
@@ -324,6 +329,14 @@ bool Varying::has(const void* container, PyObject* key) const noexcept {
     return found != places.end() && std::any_of(found->second.begin(), found->second.end(), [&](const Ref& other) {
              return cpython::keys_equal(other.get(), key);
            });
+  };
+  return holds(changed_) || holds(missed_);
+}
+
+bool Varying::has_any(const void* container) const noexcept {
+  const auto holds = [&](const Places& places) {
+    const auto found = places.find(container);
+    return found != places.end() && !found->second.empty();
   };
   return holds(changed_) || holds(missed_);
 }

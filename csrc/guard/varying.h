@@ -24,6 +24,9 @@ class Varying {
   // container is an address only: what is found there later is looked at anew. key: None for the content of a cell, and
   // for the items of a list.
   bool has(const void* container, PyObject* key) const noexcept;
+  // As a key: the tensors in a dict that is walked or copied. Its keys stay, so that it is taken item by item.
+  static PyObject* all_items() noexcept { return reinterpret_cast<PyObject*>(&PyDict_Type); }
+  bool has_any(const void* container) const noexcept;  // of its places
   // False: it was there already, or there are too many.
   bool add(const void* container, PyObject* key);
   // The way by which the guards reach an argument, or an item of one; see argument_way.

@@ -6,6 +6,7 @@
 
 #include "record/state/instances.h"
 #include "record/state/values.h"
+#include "record/state/varying.h"
 #include "record/state/writes.h"
 
 namespace pijit {
@@ -113,7 +114,8 @@ bool try_items(Recorder& recorder, Val iterable, Vals* out) {
     return true;
   }
   if (PyDict_CheckExact(object) || Py_TYPE(object) == &PyODict_Type) {
-    if (!recorder.reads.guard_dict_order(object)) return false;
+    bool by_item;
+    if (!read_keys(recorder, object, &by_item)) return false;
     Py_ssize_t position = 0;
     PyObject *key, *value;
     while (PyDict_Next(object, &position, &key, &value)) out->push_back(constant(recorder, key));
@@ -139,6 +141,19 @@ bool try_items(Recorder& recorder, Val iterable, Vals* out) {
   return false;
 }
 
+namespace {
+
+// What a dict that existed before holds under one of its keys, which are guarded. False: it is not known.
+bool read_entry(Recorder& recorder, PyObject* dict, bool by_item, PyObject* key, PyObject* content, Val* value) {
+  if (overlay_find(recorder, dict, key, value)) return recorder.live();
+  meet_key(recorder, key);
+  if (by_item) return find_item(recorder, dict, key, value) > 0 && recorder.live();
+  *value = constant(recorder, content);
+  return true;
+}
+
+}  // namespace
+
 // Key and value number `position` of a dict shadow, in order: 1, 0 behind the last, -1 not known.
 int entry_at(Recorder& recorder, Val dict, size_t position, bool reversed, PyObject** key, Val* value) {
   if (dict.is_virtual()) {
@@ -156,17 +171,14 @@ int entry_at(Recorder& recorder, Val dict, size_t position, bool reversed, PyObj
     return 1;
   }
   PyObject* object = dict.object();
-  if (object == nullptr || !PyDict_Check(object) || !recorder.reads.guard_dict_order(object)) return -1;
+  bool by_item;
+  if (object == nullptr || !PyDict_Check(object) || !read_keys(recorder, object, &by_item)) return -1;
   const auto size = static_cast<size_t>(PyDict_GET_SIZE(object));
   if (position >= size) return 0;
   PyObject* content = nullptr;
   cpython::dict_entry(object, static_cast<Py_ssize_t>(reversed ? size - 1 - position : position), key, &content);
   if (!cpython::is_native_key(*key)) return -1;
-  if (!overlay_find(recorder, object, *key, value)) {
-    *value = constant(recorder, content);
-    meet_key(recorder, *key);
-  }
-  return 1;
+  return read_entry(recorder, object, by_item, *key, content, value) ? 1 : -1;
 }
 
 namespace {
@@ -308,16 +320,15 @@ bool dict_content(Recorder& recorder, Val dict, Objects* keys, Vals* values) {
     return true;
   }
   PyObject* object = dict.object();
-  if (object == nullptr || !PyDict_Check(object) || !recorder.reads.guard_dict_order(object)) return false;
+  bool by_item;
+  if (object == nullptr || !PyDict_Check(object) || !read_keys(recorder, object, &by_item)) return false;
   Py_ssize_t position = 0;
   PyObject *key, *value;
   while (PyDict_Next(object, &position, &key, &value)) {
     if (!cpython::is_native_key(key)) return false;
     keys->push_back(key);
-    Val changed;
-    const bool written = overlay_find(recorder, object, key, &changed);
-    if (!written) meet_key(recorder, key);
-    values->push_back(written ? changed : constant(recorder, value));
+    values->emplace_back();
+    if (!read_entry(recorder, object, by_item, key, value, &values->back())) return false;
   }
   return true;
 }

@@ -35,7 +35,7 @@ constexpr uint64_t kFreeLoads = 2048, kInstructionsOfLoad = 4;
 
 // A tuple or list within itself, as deep as it would be adopted: it would be there under two names.
 bool holds_itself(PyObject* object, Objects* within) {
-  const bool tuple = PyTuple_CheckExact(object);
+  const bool tuple = cpython::is_plain_tuple(object);
   if ((!tuple && !PyList_CheckExact(object)) || within->size() > kMaxDepth ||
       PySequence_Fast_GET_SIZE(object) > kMaxItems)
     return false;
@@ -160,8 +160,9 @@ Val adopted(Recorder& recorder, PyObject* object, Val source, int depth) {
   input_guard(recorder, GuardOp::kType, source).expected =
       recorder.reads.owned(reinterpret_cast<PyObject*>(Py_TYPE(object))).object();
   recorder.foreign.set_type(source, Py_TYPE(object));
-  const bool tuple = PyTuple_CheckExact(object);
+  const bool tuple = cpython::is_plain_tuple(object);
   if (!tuple && !PyList_CheckExact(object)) return source;
+  if (tuple && !guard_tuple_class(recorder, object)) return source;
   const Py_ssize_t size = PySequence_Fast_GET_SIZE(object);
   if (size > kMaxItems || depth > kMaxDepth || !may_load(recorder, size)) return source;
   if (const Val first = known_container(recorder, object, source); !first.is_null()) return first;
@@ -231,7 +232,7 @@ bool adopt(Recorder& recorder, Val reg, PyObject* object) {
     input_guard(recorder, GuardOp::kIs, reg).expected = object;
     input_guard(recorder, GuardOp::kType, reg).expected = reinterpret_cast<PyObject*>(Py_TYPE(object));
     found = Val::constant(object);
-  } else if (PyTuple_CheckExact(object) || PyList_CheckExact(object)) {
+  } else if (cpython::is_plain_tuple(object) || PyList_CheckExact(object)) {
     found = !may_load(recorder, PySequence_Fast_GET_SIZE(object)) || holds_itself(object, &within)
                 ? Val()
                 : adopted(recorder, object, reg, 0);

@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "cpython/keys.h"
+#include "cpython/objects.h"
 #include "guard/instances.h"
 #include "record/state/contents.h"
 #include "record/state/found.h"
@@ -23,7 +24,20 @@ bool may_vary_argument(PyObject* object) {
   return PyLong_CheckExact(object) || PyFloat_CheckExact(object);
 }
 
+// An instance of a class derived from tuple, which is loaded item by item; else it is the object that was seen.
+bool derived_fits(PyObject* object, int depth) {
+  Room room;
+  return !PyTuple_CheckExact(object) && cpython::is_plain_tuple(object) &&
+         cpython::type_version(Py_TYPE(object)) != 0 && items_fit(object, depth, &room);
+}
+
 }  // namespace
+
+// The class of a tuple still does as tuple does; its guard may follow one of the type of an object.
+bool guard_tuple_class(Recorder& recorder, PyObject* tuple) {
+  if (!PyTuple_CheckExact(tuple)) recorder.reads.guard_type_version(Py_TYPE(tuple));
+  return recorder.live();
+}
 
 Guard& input_guard(Kernel& recording, GuardOp op, Val source) {
   Guard guard{};
@@ -67,10 +81,11 @@ Val real_container(Recorder& recorder, Val object, Val source) {
 namespace {
 
 Val input_sequence(Recorder& recorder, PyObject* object, Val source, int depth, bool fresh) {
-  bool tuple = PyTuple_CheckExact(object);
+  bool tuple = PyTuple_Check(object);
   Py_ssize_t size = tuple ? PyTuple_GET_SIZE(object) : PyList_GET_SIZE(object);
   if (size > kMaxLoadedItems || depth > kMaxLoadedDepth) return Val();
   input_guard(recorder, GuardOp::kType, source).expected = reinterpret_cast<PyObject*>(Py_TYPE(object));
+  if (tuple && !guard_tuple_class(recorder, object)) return Val();
   input_guard(recorder, tuple ? GuardOp::kTupleSize : GuardOp::kListSize, source).number = static_cast<uint64_t>(size);
   Vals items;
   for (Py_ssize_t i = 0; i < size; ++i) {
@@ -208,7 +223,7 @@ Val input_instance(Recorder& recorder, PyObject* object, Val source, int depth, 
 
 // The one that was loaded already; Null: there is none.
 Val known_container(Recorder& recorder, PyObject* object, Val source) {
-  if (recorder.heap.arguments.empty() || PyTuple_CheckExact(object)) return Val();
+  if (recorder.heap.arguments.empty() || cpython::is_plain_tuple(object)) return Val();
   const Fact* known = recorder.reads.facts.get(object, FactKind::kArgument);
   if (known == nullptr) return Val();
   input_guard(recorder, GuardOp::kSame, source).number = recorder.trace().virtuals[known->guard].reg;
@@ -229,7 +244,7 @@ Val input(Recorder& recorder, PyObject* object, Val source, int depth) {
     input_guard(recorder, GuardOp::kScalar, source).expected = object;
     return recorder.reads.owned(object);
   }
-  if (PyTuple_CheckExact(object) || PyList_CheckExact(object))
+  if (PyTuple_CheckExact(object) || PyList_CheckExact(object) || derived_fits(object, depth))
     return input_sequence(recorder, object, source, depth, false);
   if (PyDict_CheckExact(object))
     return recorder.foreign.is_found(object) ? Val() : input_dict(recorder, object, source, depth, false);

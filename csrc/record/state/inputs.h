@@ -20,6 +20,7 @@ Val load_input(Recorder&, Guard guard, PyObject* object);
 Val real_container(Recorder&, Val object, Val source);
 Val known_container(Recorder&, PyObject* object, Val source);
 Guard& input_guard(Kernel&, GuardOp op, Val source);
+bool guard_tuple_class(Recorder&, PyObject* tuple);
 
 // Generators and enumerations that a frame holds (suspended.cpp).
 Val entry_generator(Recorder&, PyObject* generator, Val source);

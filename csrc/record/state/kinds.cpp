@@ -34,7 +34,7 @@ bool all_keys_last(PyObject* dict) {
 
 // What a container holds. False: it is none that could be loaded.
 bool held_objects(PyObject* object, int depth, Objects* held) {
-  if (PyTuple_CheckExact(object) || PyList_CheckExact(object)) {
+  if (cpython::is_plain_tuple(object) || PyList_CheckExact(object)) {
     held->assign(PySequence_Fast_ITEMS(object), PySequence_Fast_ITEMS(object) + PySequence_Fast_GET_SIZE(object));
     return true;
   }
@@ -58,12 +58,12 @@ bool held_objects(PyObject* object, int depth, Objects* held) {
 }
 
 bool is_container(PyObject* object) {
-  return PyTuple_CheckExact(object) || PyList_CheckExact(object) || PyDict_CheckExact(object);
+  return cpython::is_plain_tuple(object) || PyList_CheckExact(object) || PyDict_CheckExact(object);
 }
 
 // The trace has neither read nor written what the container holds, and knows it under no other name.
 bool is_untouched(Recorder& recorder, PyObject* container) {
-  if (PyTuple_CheckExact(container)) return true;
+  if (cpython::is_plain_tuple(container)) return true;
   if (has_met(recorder, container) || !recorder.foreign.is_new_here(container)) return false;
   PyObject* dict = PyDict_CheckExact(container) ? nullptr : cpython::instance_dict(container);
   return dict == nullptr || (!has_met(recorder, dict) && recorder.foreign.is_new_here(dict));
@@ -76,7 +76,7 @@ bool may_load(Recorder& recorder, PyObject* object, int depth, Py_ssize_t* room)
   if (cpython::is_scalar(object) || cpython::shows_memory(object)) return true;
   if (recorder.adapter() != nullptr && recorder.adapter()->is_tensor(object)) return true;
   if (depth > 0 && !is_container(object)) return true;
-  if (!PyTuple_CheckExact(object) && recorder.reads.facts.get(object, FactKind::kArgument) != nullptr) return true;
+  if (!cpython::is_plain_tuple(object) && recorder.reads.facts.get(object, FactKind::kArgument) != nullptr) return true;
   Objects held;
   if (depth > kMaxLoadedDepth || !held_objects(object, depth, &held) || !is_untouched(recorder, object)) return false;
   const auto count = static_cast<Py_ssize_t>(held.size());
@@ -110,6 +110,37 @@ Val list_by_kind(Recorder& recorder, PyObject* list) {
   guard.op = GuardOp::kLoadSelf;
   guard.subject = Val::constant(list);
   return take_by_kind(recorder, list, guard);
+}
+
+namespace {
+
+// Its keys are guarded for that already.
+bool is_read_by_item(Recorder& recorder, PyObject* dict) {
+  const Fact* fact = recorder.reads.facts.get(dict, FactKind::kDict);
+  return fact != nullptr && recorder.reads.facts.get(dict, FactKind::kWrittenKeys) != nullptr &&
+         recorder.reads.dict_items[recorder.trace().guards[fact->guard].aux].size() % 2 == 0;
+}
+
+bool is_taken_by_item(Recorder& recorder, PyObject* dict) {
+  if (is_read_by_item(recorder, dict)) return true;
+  if (recorder.varying() == nullptr || !recorder.varying()->has_any(dict)) return false;
+  if (!PyDict_CheckExact(dict) && Py_TYPE(dict) != &PyODict_Type) return false;
+  if (const Fact* fact = recorder.reads.facts.get(dict, FactKind::kDict))
+    if (recorder.reads.dict_items[recorder.trace().guards[fact->guard].aux].size() % 2 != 0) return false;
+  bool varies = recorder.varying()->has(dict, Varying::all_items());
+  PyObject *key, *value;
+  for (Py_ssize_t position = 0; PyDict_Next(dict, &position, &key, &value) != 0;) {
+    if (!cpython::is_scalar(key)) return false;
+    varies = varies || recorder.varying()->has(dict, key);
+  }
+  return varies;
+}
+
+}  // namespace
+
+bool read_keys(Recorder& recorder, PyObject* dict, bool* by_item) {
+  *by_item = is_taken_by_item(recorder, dict);
+  return *by_item ? recorder.reads.guard_dict_keys(dict) : recorder.reads.guard_dict_order(dict);
 }
 
 // The place was read, so a guard says what it holds.

@@ -60,6 +60,7 @@ struct ReadSet {
   bool read_same(PyObject* dict, PyObject* key, Py_hash_t hash, PyObject** value);
   bool guard_dict_whole(PyObject* dict);  // its items, in order
   bool guard_dict_order(PyObject* dict);  // and the order, where it is not the dict's own
+  bool guard_dict_keys(PyObject* dict);   // in place of all that: the keys, in order; items are read one by one
   bool touch_dict(PyObject* dict);        // it is about to be written
   void written_dict(PyObject* dict);      // after that write: the tag moved on
   // All that it holds is guarded; what this read looks at, one item or (kSize) none, must be as it was guarded.
@@ -73,9 +74,8 @@ struct ReadSet {
   bool guard_cell(PyObject* cell, PyObject** content);
   bool guard_slot(PyObject* object, Py_ssize_t offset, PyObject** value);
   bool guard_context_var(PyObject* var, PyObject** value);
-  bool guard_inline(PyObject* object, PyObject* name, PyObject** value);  // of an instance with inline values
-  // An attribute that was inline before its dict was made here.
-  bool guard_before_dict(PyObject* object, PyObject* name, PyObject** value);
+  bool guard_inline(PyObject* object, PyObject* name, PyObject** value);       // of an instance with inline values
+  bool guard_before_dict(PyObject* object, PyObject* name, PyObject** value);  // inline before its dict was made here
   uint32_t guard_inline_slot(Val source, PyTypeObject* type, Py_ssize_t index, PyObject* value);
   void guard_no_dict(PyObject* object, Val source);
   void guard_recursion_limit();
@@ -101,7 +101,7 @@ struct ReadSet {
   // Taken back with the guard of the set: what it holds.
   std::map<uint32_t, KeyList> guarded_sets;
   // Kept: the guard of a dict has the number of its row. A row of one that was taken back is nobody's; what another
-  // row has too much is compared in vain. Key, value, ...; odd length: the tag alone decides.
+  // row has too much is compared in vain. Key, value, ...; odd length: the tag decides; all items, if the dict ends them.
   Vec<Objects> dict_items;
   // Kept, by guard of the registries: a guard that took the number of one that was taken back clears what it finds.
   // Abstract class, class, ...
@@ -111,8 +111,8 @@ struct ReadSet {
   Places<Original> changed;
 
  private:
-  Trace& trace() { return recording.trace(); }
   void guard_written_keys(PyObject* dict, const Fact& fact);
+  Trace& trace() { return recording.trace(); }
 
   Kernel& recording;
 };

@@ -15,11 +15,43 @@ namespace pijit {
 
 namespace {
 
+constexpr Py_ssize_t kMaxGuarded = 256;  // of a dict that is guarded item by item
+
 Guard make_guard(GuardOp op, PyObject* subject) {
   Guard guard{};
   guard.op = op;
   guard.subject = Val::constant(subject);
   return guard;
+}
+
+// The dict has its keys of now, in order.
+void guard_keys_now(ReadSet* reads, Trace* trace, PyObject* dict) {
+  Guard guard = make_guard(GuardOp::kDictSize, dict);
+  guard.number = static_cast<uint64_t>(PyDict_GET_SIZE(dict));
+  guard.first = static_cast<uint32_t>(trace->guard_items.size());
+  guard.count = static_cast<uint32_t>(guard.number);
+  Py_ssize_t position = 0;
+  PyObject *key, *value;
+  while (PyDict_Next(dict, &position, &key, &value)) trace->guard_items.push_back(reads->owned(key).object());
+  reads->add_guard(guard);
+}
+
+// Order and size matter, so the tag alone decides. What the dict holds tells a later miss which items are others.
+void note_all(ReadSet* reads, PyObject* dict, bool is_written, Objects* items) {
+  Objects all;
+  Py_ssize_t position = 0;
+  PyObject *key, *value;
+  bool scalars = !is_written && PyDict_GET_SIZE(dict) <= kMaxGuarded;
+  while (scalars && PyDict_Next(dict, &position, &key, &value)) {
+    scalars = cpython::is_scalar(key);
+    all.push_back(key);
+    all.push_back(value);
+  }
+  if (!scalars) return items->push_back(nullptr);
+  for (PyObject* object : all)
+    if (cpython::is_scalar(object)) reads->owned(object);
+  all.push_back(dict);
+  *items = all;
 }
 
 }  // namespace
@@ -101,15 +133,17 @@ bool ReadSet::guard_item(PyObject* dict, PyObject* key, PyObject* value) {
   Fact* fact;
   if (!dict_fact(dict, &fact)) return false;
   auto& items = dict_items[trace().guards[fact->guard].aux];
+  if (items.size() % 2 != 0) return true;
   for (size_t i = 0; i < items.size(); i += 2)
     if (items[i] == key) return true;
   if (cpython::is_scalar(key)) owned(key);
   if (value != nullptr && cpython::is_scalar(value)) owned(value);
-  if (items.size() < 64) {
+  const size_t most = facts.get(dict, FactKind::kWrittenKeys) != nullptr ? 2 * kMaxGuarded + 2 : 64;
+  if (items.size() < most) {
     items.push_back(key);
     items.push_back(value);
   }
-  if (items.size() == 64) items.push_back(nullptr);  // too many to compare one by one: the tag alone decides
+  if (items.size() == most) items.push_back(nullptr);  // too many to compare one by one: the tag alone decides
   return true;
 }
 
@@ -132,8 +166,20 @@ bool ReadSet::guard_dict_whole(PyObject* dict) {
   bool created;
   facts.find(dict, FactKind::kNativeKeys, &created).stamp = fact->stamp;
   auto& items = dict_items[trace().guards[fact->guard].aux];
-  if (items.size() % 2 == 0) items.push_back(nullptr);  // order and size matter: the tag alone decides
+  if (items.size() % 2 == 0) note_all(this, dict, written_dicts.count(fact->guard) != 0, &items);
   guard_written_keys(dict, *fact);
+  return true;
+}
+
+bool ReadSet::guard_dict_keys(PyObject* dict) {
+  Fact* fact;
+  if (std::find(written.begin(), written.end(), dict) != written.end()) return false;
+  if (PyDict_GET_SIZE(dict) > kMaxGuarded || !cpython::dict_is_native(dict) || !dict_fact(dict, &fact)) return false;
+  if (!PyDict_CheckExact(dict) && !cpython::odict_in_dict_order(dict)) return false;
+  if (written_dicts.count(fact->guard) != 0) return guard_written_keys(dict, *fact), true;
+  bool created;
+  facts.find(dict, FactKind::kWrittenKeys, &created);
+  if (created) guard_keys_now(this, &trace(), dict);
   return true;
 }
 
@@ -150,14 +196,7 @@ bool ReadSet::guard_dict_order(PyObject* dict) {
     if (!cpython::is_scalar(key)) return false;
   bool created;
   facts.find(dict, FactKind::kDictWhole, &created).stamp = state;
-  if (!created) return true;
-  Guard guard = make_guard(GuardOp::kDictSize, dict);
-  guard.number = static_cast<uint64_t>(PyDict_GET_SIZE(dict));
-  guard.first = static_cast<uint32_t>(trace().guard_items.size());
-  guard.count = static_cast<uint32_t>(guard.number);
-  Py_ssize_t position = 0;
-  while (PyDict_Next(dict, &position, &key, &value)) trace().guard_items.push_back(owned(key).object());
-  add_guard(guard);
+  if (created) guard_keys_now(this, &trace(), dict);
   return true;
 }
 
@@ -485,7 +524,8 @@ void ReadSet::close_dict_guards() {
     }
     if (items.size() % 2 != 0) {
       guard.aux = 1;  // the tag alone decides
-      continue;
+      if (items.back() != guard.subject.object()) continue;
+      items.pop_back();
     }
     guard.first = static_cast<uint32_t>(trace().guard_items.size());
     guard.count = static_cast<uint32_t>(items.size());
@@ -502,7 +542,7 @@ bool ReadSet::touch_dict(PyObject* dict) {
   Fact* fact;
   if (!dict_fact(dict, &fact)) return false;
   if (written.empty() || written.back() != dict) written.push_back(dict);
-  if (written_dicts.count(fact->guard) > 0 || PyDict_GET_SIZE(dict) > 256) return true;
+  if (written_dicts.count(fact->guard) > 0 || PyDict_GET_SIZE(dict) > kMaxGuarded) return true;
   BeforeWrite& before = written_dicts[fact->guard];
   Objects& items = before.items;
   bool created;

@@ -42,7 +42,12 @@ bool varies(Recorder& recorder, PyObject* container, PyObject* key, PyObject* va
   if (value == nullptr) return false;
   Reg number;
   if (!record_limits().constant_propagation && number_of(value, &number)) return true;
-  if (recorder.varying() == nullptr || !recorder.varying()->has(container, key)) return false;
+  if (recorder.varying() == nullptr) return false;
+  if (!recorder.varying()->has(container, key)) {
+    const bool tensor = PyDict_Check(container) && recorder.varying()->has(container, Varying::all_items()) &&
+                        recorder.adapter() != nullptr && recorder.adapter()->is_tensor(value);
+    if (!tensor) return false;
+  }
   if (cpython::is_scalar(value)) return may_vary(Py_TYPE(value));
   Py_ssize_t room = kMaxAttributes;
   if (may_load(recorder, value, 0, &room)) return true;

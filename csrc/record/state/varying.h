@@ -6,6 +6,9 @@ namespace pijit {
 
 // Objects that are known by kind (kinds.cpp).
 Val list_by_kind(Recorder&, PyObject* list);  // one whose items differ from call to call; Null: it is none
+// A dict whose keys and order, and maybe items, are read. If it holds what differs from call to call, its items are read
+// one by one (by_item), each as find_item reads it.
+bool read_keys(Recorder&, PyObject* dict, bool* by_item);
 bool is_read(Recorder&, PyObject* container, PyObject* key);
 bool has_other_items(const Recorder&, const Model& list);
 bool changes_kind(const Recorder&, PyObject* old, Val value);

@@ -12,6 +12,7 @@
 #include "record/state/scalars.h"
 #include "record/state/snapshot.h"
 #include "record/state/values.h"
+#include "record/state/varying.h"
 #include "record/state/writes.h"
 #include "record/step/step.h"
 
@@ -202,7 +203,9 @@ bool truth(Recorder& recorder, Val value, bool* out) {
     return true;
   }
   if (PyDict_CheckExact(object) || type == &PyODict_Type) {
-    if (!recorder.reads.guard_dict_whole(object)) return false;
+    bool by_item;
+    const bool plain = PyDict_CheckExact(object);
+    if (plain ? !read_keys(recorder, object, &by_item) : !recorder.reads.guard_dict_whole(object)) return false;
     *out = PyDict_GET_SIZE(object) > 0;
     return true;
   }

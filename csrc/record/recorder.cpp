@@ -334,7 +334,7 @@ bool unwind(Recorder& recorder, ShadowFrame& frame) {
   if (frame.handled.empty())
     frame.before_raise = std::make_unique<BeforeRaise>(
         BeforeRaise{frame.slots, frame.sp, frame.instruction, frame.operation, frame.call_start, frame.mark});
-  frame.pending = Pending();
+  frame.pending = kNothingPending;
   frame.sp = handler.depth;
   if (handler.push_lasti) frame.push(recorder.reads.owned(stack(0)));
   frame.push(exception);

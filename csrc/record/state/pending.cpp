@@ -12,7 +12,7 @@ void done(ShadowFrame& frame, int pops, Val result) {
 }
 
 Pending& await(ShadowFrame& frame, int pops, int pushes) {
-  frame.pending = Pending();
+  frame.pending = kNothingPending;
   frame.pending.active = true;
   frame.pending.pops = pops;
   frame.pending.pushes = static_cast<uint8_t>(pushes);

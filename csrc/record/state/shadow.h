@@ -5,6 +5,7 @@
 // looked into only while the slot that holds it is known to be alive.
 #pragma once
 #include <memory>
+#include <type_traits>
 #include <vector>
 
 #include "cpython/frame.h"
@@ -86,6 +87,9 @@ struct Pending {
   // Operands that are off the stack while the inner frame runs.
   int popped() const { return then == Then::kBinary ? 0 : pops; }
 };
+// Copied as a whole, at each instruction: to set the members one by one takes several times as long.
+inline constexpr Pending kNothingPending{};
+static_assert(std::is_trivially_copyable_v<Pending>);
 
 // C code has drawn an item and not asked for the next one: where CPython executes the instruction again with `instead`
 // in the slot `operand` (-1: it cannot), it is given the item again.

@@ -17,6 +17,7 @@
 #include "hook/automatic.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "adapter.h"
 #include "hook/evaluate.h"
@@ -98,16 +99,18 @@ void note_outermost(PyCodeObject* code, double seconds) {
       {code, text_of(code->co_qualname), text_of(code->co_filename), code->co_firstlineno, 1, seconds});
 }
 
-// Of the function that CPython calls for each import of a module that is not there yet; null: there is none.
+// Of the function that CPython calls for each import of a module that is not there yet; null: there is none. It is found
+// without an import, which a program may have replaced by a function that comes here.
 PyObject* import_code() noexcept {
-  static PyObject* const code = [] {
-    const SavedError error;
-    const Ref module = Ref::steal(PyImport_ImportModule("_frozen_importlib"));
-    Ref function = module ? Ref::steal(PyObject_GetAttrString(module.get(), "_find_and_load")) : Ref();
-    if (function && PyFunction_Check(function.get())) return PyFunction_GET_CODE(function.release());
-    PyErr_Clear();
-    return static_cast<PyObject*>(nullptr);
-  }();
+  static PyObject* code = nullptr;
+  static bool is_found = false;
+  if (std::exchange(is_found, true)) return code;
+  const SavedError error;
+  const Ref name = Ref::steal(PyUnicode_FromString("_frozen_importlib"));
+  const Ref module = name ? Ref::steal(PyImport_GetModule(name.get())) : Ref();
+  Ref function = module ? Ref::steal(PyObject_GetAttrString(module.get(), "_find_and_load")) : Ref();
+  if (function && PyFunction_Check(function.get())) code = PyFunction_GET_CODE(function.release());
+  PyErr_Clear();
   return code;
 }
 

@@ -53,7 +53,7 @@ def test_a_dict_that_is_read_whole_has_its_tag(owners: ModuleType) -> None:
     d = {"a": 1}
     assert owners.read_all(d)
     owners.close_guards()
-    assert owners.guards() == [("dict", d, (), 1)]
+    assert owners.guards() == [("dict", d, ("a", 1), 1)]
 
 
 def test_a_dict_that_is_read_whole_and_written_has_its_keys(owners: ModuleType) -> None:
@@ -71,7 +71,7 @@ def test_a_write_that_is_taken_back_leaves_the_tag(owners: ModuleType) -> None:
     assert owners.touch(d)
     owners.undo(begin)
     owners.close_guards()
-    assert owners.guards() == [("dict", d, (), 1)]
+    assert owners.guards() == [("dict", d, ("a", 1), 1)]
 
 
 def test_a_write_before_the_mark_stays(owners: ModuleType) -> None:
@@ -96,7 +96,7 @@ def test_a_write_of_the_epoch_before_is_taken_back_with_it(owners: ModuleType) -
     assert owners.read_item(d, "a")
     owners.undo(begin)
     owners.close_guards()
-    assert owners.guards() == [("dict", first, (), 0), ("dict", d, (), 1)]
+    assert owners.guards() == [("dict", first, (), 0), ("dict", d, ("a", 1), 1)]
 
 
 def test_what_a_set_holds_goes_with_its_guard(owners: ModuleType) -> None:

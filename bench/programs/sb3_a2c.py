@@ -1,22 +1,9 @@
 """A2C of stable-baselines3 on CartPole with a callback that keeps rewards, and an evaluation."""
 
 import gymnasium as gym
-from _common import finish, place, scaled, start
+from _common import place
+from _sb3 import learn
 from stable_baselines3 import A2C
-from stable_baselines3.common.callbacks import BaseCallback
-from stable_baselines3.common.evaluation import evaluate_policy
-
-
-class KeepRewards(BaseCallback):
-    def __init__(self):
-        super().__init__()
-        self.rewards = []
-
-    def _on_step(self):
-        for info in self.locals["infos"]:
-            if "episode" in info:
-                self.rewards.append(float(info["episode"]["r"]))
-        return True
 
 
 def main():
@@ -26,12 +13,7 @@ def main():
         "MlpPolicy", env, learning_rate=2e-3, n_steps=8, gamma=0.98, ent_coef=0.01, use_rms_prop=False, **options
     )
     model.policy = place(model.policy)
-    kept = KeepRewards()
-    start()
-    model.learn(total_timesteps=scaled(3500), callback=kept)
-    mean, deviation = evaluate_policy(model, model.get_env(), n_eval_episodes=scaled(2), warn=False)
-    print(len(kept.rewards), kept.rewards[-10:], repr(float(mean)), repr(float(deviation)))
-    finish(model.policy)
+    learn(model, 3500, 2)
 
 
 if __name__ == "__main__":

@@ -8,8 +8,9 @@
 //    to half as much again as one among plain calls: its code and its data are in no cache any more.
 // 2. A clear gain decides after one round. A loss needs a difference of kSure standard errors, and two rounds that both
 //    say that it is clear, or three of four that say so at all: in one round the machine may be slower for the replays
-//    alone. Where nobody asked for replays, one round that says that it is clear decides. The first round of all counts only for what is clear, since CPython specialises code at its first plain
-//    calls. After kRounds what is no loss pays; a loss that is not sure has up to kMostRounds.
+//    alone. Where nobody asked for replays, one round that says that it is clear decides. The first round of all counts
+//    only for what is clear, since CPython specialises code at its first plain calls. After kRounds what is no loss
+//    pays; a loss that is not sure has up to kMostRounds.
 // 3. A recording is paid once and used for long: it counts only where calls keep being recorded, many of them, in the
 //    second half of the rounds. The first replays of a trace do not count.
 // 4. Medians stand for replays, and for plain calls. What came of missed guards, exits and recordings is counted in

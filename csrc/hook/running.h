@@ -29,7 +29,6 @@ class Running {
   Running& operator=(const Running&) = delete;
 
  private:
-  friend class Unlooked;
   friend bool passes_on(PyThreadState*) noexcept;
   friend void note_turn() noexcept;
   friend void look_at_running() noexcept;

@@ -1,4 +1,4 @@
-// Calls and attributes, for instructions and for C code: their meaning is step/'s.
+// Calls and attributes, for instructions and for C code: step/ says what they mean.
 //
 // The operands are still on the shadow stack; `pops` says how many.
 #pragma once

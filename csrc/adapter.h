@@ -126,7 +126,7 @@ class RecordApi {
 // A call that a recording does not follow.
 enum class ForeignCall : uint8_t {
   kUnknown,
-  kIdle,      // no effect on tensors, and what it gives does not differ from call to call
+  kIdle,      // no effect on tensors and guards, and what it gives is of the same kind at each call
   kBackward,  // computes gradients of what it is given, and keeps them in leaves
 };
 
@@ -193,6 +193,10 @@ class Adapter {
   // Why the recording must not be kept: operators were dispatched that no observed call explains. Null: nothing. Asked
   // before a recording is finished.
   virtual const char* trouble() noexcept { return nullptr; }
+
+  // An idle call begins, and has ended: the operators that it dispatches need no explanation.
+  virtual void begin_idle_call() noexcept {}
+  virtual void end_idle_call() noexcept {}
 
   // What a call that a trace leaves to CPython is for tensors.
   virtual ForeignCall foreign_call(PyObject*) noexcept { return ForeignCall::kUnknown; }

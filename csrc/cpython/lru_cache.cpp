@@ -47,4 +47,11 @@ LruCache lru_cache_of(PyObject* function) noexcept {
   return {layout->results, offsetof(Layout, results), layout->typed != 0, layout->maxsize > 0, layout->maxsize == 0};
 }
 
+bool is_cache_of_types(PyObject* callable) noexcept {
+  if (Py_TYPE(callable) != lru_cache_type()) return false;
+  const Ref module = Ref::steal(PyObject_GetAttrString(callable, "__module__"));
+  if (!module) PyErr_Clear();
+  return module && PyUnicode_Check(module.get()) && PyUnicode_CompareWithASCIIString(module.get(), "typing") == 0;
+}
+
 }  // namespace pijit::cpython

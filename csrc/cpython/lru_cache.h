@@ -16,6 +16,7 @@ struct LruCache {
   bool empty;                 // it keeps nothing
 };
 LruCache lru_cache_of(PyObject* function) noexcept;
+bool is_cache_of_types(PyObject* callable) noexcept;  // the module typing remembers its own types in it
 inline constexpr Py_ssize_t kLinkResult = sizeof(PyObject) + 2 * sizeof(void*) + sizeof(Py_hash_t) + sizeof(PyObject*);
 
 }  // namespace pijit::cpython

@@ -30,14 +30,6 @@ enum class Part : uint8_t {
   kQuestion,  // looks at what was there before: asked before the plan
 };
 
-// What the module typing remembers of its own types.
-bool is_cache_of_types(PyObject* callable) noexcept {
-  if (Py_TYPE(callable) != cpython::lru_cache_type()) return false;
-  const Ref module = Ref::steal(PyObject_GetAttrString(callable, "__module__"));
-  if (!module) PyErr_Clear();
-  return module && PyUnicode_Check(module.get()) && PyUnicode_CompareWithASCIIString(module.get(), "typing") == 0;
-}
-
 class StretchFinder {
  public:
   StretchFinder(const Trace& trace, const std::vector<Step>& steps, const Vec<uint32_t>& seen)
@@ -124,7 +116,7 @@ Part StretchFinder::part_of_opaque(const Node& node) const {
     case ForeignCall::kBackward:
       return Part::kBackward;
     default:
-      return joins_types(node) || is_cache_of_types(callable) ? Part::kIdle : Part::kNone;
+      return joins_types(node) || cpython::is_cache_of_types(callable) ? Part::kIdle : Part::kNone;
   }
 }
 

@@ -2,6 +2,7 @@
 #include "torch/callables.h"
 
 #include <deque>
+#include <sstream>
 
 #include "common/ref.h"
 #include "torch/pch.h"
@@ -130,15 +131,22 @@ bool add_tensor_members(PyTypeObject* base) {
   return true;
 }
 
+// What stands under a path of names such as "_dynamo.eval_frame.set_eval_frame"; null: this torch has no such thing.
+Ref find_path(PyObject* space, const char* path) {
+  Ref at = Ref::borrow(space);
+  std::istringstream names(path);
+  for (std::string name; at && std::getline(names, name, '.');)
+    at = Ref::steal(PyObject_GetAttrString(at.get(), name.c_str()));
+  if (!at) PyErr_Clear();
+  return at;
+}
+
 // Functions of torch._C that have a row; torch re-exports some of them under the same definition.
 bool add_core(PyObject* space) {
   for (const Row& row : kRows) {
     if (row.family != Family::kCore) continue;
-    Ref item = Ref::steal(PyObject_GetAttrString(space, row.name));
-    if (!item)
-      PyErr_Clear();
-    else if (is_function(item.get()))
-      add(item.get(), row.family, row.name, row.rule);
+    const Ref item = find_path(space, row.name);
+    if (item && is_function(item.get())) add(item.get(), row.family, row.name, row.rule);
   }
   return true;
 }
@@ -220,6 +228,12 @@ bool build_callables() {
   }
   PyTypeObject* base = reinterpret_cast<PyTypeObject*>(THPVariableClass)->tp_base;
   return add_tensor_members(base) && add_types(torch.get());
+}
+
+const Callable* find_core(const char* name) noexcept {
+  for (const Callable& row : rows())
+    if (row.family == Family::kCore && row.name == name) return &row;
+  return nullptr;
 }
 
 const Callable* find_callable(PyObject* object) noexcept {

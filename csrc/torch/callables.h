@@ -35,6 +35,9 @@ struct Callable {
 // Fills the table; false with a Python error set.
 bool build_callables();
 
+// The row of a function of torch._C, or null.
+const Callable* find_core(const char* name) noexcept;
+
 // The row of a callable or descriptor, or null.
 const Callable* find_callable(PyObject* object) noexcept;
 

@@ -15,9 +15,9 @@ struct ForeignRow {
   ForeignCall kind;
 };
 
-// Optimizers bracket what they do with marks for a profiler, and hooks of modes; without a profiler these do nothing.
+// Optimizers bracket their work with marks for a profiler, and backward() keeps the context of its thread. Without a
+// profiler nobody sees such a call.
 constexpr ForeignRow kForeignRows[] = {
-    {"torch._C._dynamo.eval_frame.set_eval_frame", ForeignCall::kIdle},
     {"torch.ops.profiler._record_function_enter_new._op", ForeignCall::kIdle},
     {"torch.ops.profiler._record_function_exit._RecordFunction._op", ForeignCall::kIdle},
     {"torch._C.DisableTorchFunctionSubclass", ForeignCall::kIdle},

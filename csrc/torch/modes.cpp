@@ -82,6 +82,38 @@ bool constants_only(const Recording& recording) {
   return true;
 }
 
+// The getter of each mode that setters of kSetAgain set.
+constexpr std::pair<const char*, const char*> kGetters[] = {
+    {"_dynamo.eval_frame.set_eval_frame", "_dynamo.eval_frame.get_eval_frame_callback"},
+};
+
+const Callable* getter_of(const Callable& setter) noexcept {
+  for (auto [name, getter] : kGetters)
+    if (setter.name == name) return find_core(getter);
+  return nullptr;
+}
+
+// The mode is checked in front of what is recorded from here on, once a trace.
+void check_again(Recording& recording, const Callable& getter, Val value) {
+  for (const auto& checked : recording.checked_getters)
+    if (checked.first == getter.object) return;
+  recording.checked_getters.emplace_back(getter.object, value.object());
+  recording.api.emit(std::make_unique<GetterCheck>(getter, value.object()), {value}, {}, true);
+}
+
+// Setters of kSetAgain give the value of before, which is the one that they are given.
+CallFate begin_set_again(Recording& recording, Val* result) {
+  const Callable* getter = getter_of(*recording.callable);
+  if (getter == nullptr || recording.operands != 1 || recording.arg(0).kind != ArgKind::kNone)
+    return CallFate::kUnknown;
+  const Ref now = Ref::steal(PyObject_CallNoArgs(getter->object));
+  if (!now) PyErr_Clear();
+  if (now.get() != Py_None) return CallFate::kUnknown;
+  *result = Val::constant(Py_None);
+  check_again(recording, *getter, *result);
+  return CallFate::kDone;
+}
+
 // get_autocast_dtype("xpu"): the state that is guarded has it, or it cannot be a constant.
 bool is_guarded(const Recording& recording) {
   if (recording.callable->name != "get_autocast_dtype") return true;
@@ -111,6 +143,8 @@ CallFate begin_mode(Recording& recording, const CallSite&, Val* result) {
       return recording.operands == 0 ? CallFate::kObserve : CallFate::kUnknown;
     case Rule::kMode:
       return constants_only(recording) && is_guarded(recording) ? CallFate::kObserve : CallFate::kUnknown;
+    case Rule::kSetAgain:
+      return begin_set_again(recording, result);
     case Rule::kSetGrad:
       // The mode of before is a constant, too: to set it once more does nothing, and would split a segment.
       if (constants_only(recording) && recording.operands == 1 && recording.arg(0).kind == ArgKind::kBool &&
@@ -141,10 +175,7 @@ bool finish_mode(Recording& recording, const CallSite& site, PyObject* object, V
       if (!comparable(object)) return false;
       *result = api.own_const(object);
       if (result->is_null()) return false;
-      for (const auto& checked : recording.checked_getters)
-        if (checked.first == callable.object) return true;
-      recording.checked_getters.emplace_back(callable.object, result->object());
-      api.emit(std::make_unique<GetterCheck>(callable, result->object()), {*result}, {}, true);
+      check_again(recording, callable, *result);
       return true;
     }
     case Rule::kSetGrad:

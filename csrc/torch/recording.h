@@ -103,6 +103,7 @@ class Recording {
   std::vector<std::pair<PyObject*, PyObject*>>
       checked_getters;  // mode getters checked in this trace (borrowed, never compared deeply)
   bool stopped = false;
+  uint32_t unexpected_before = 0;  // operators outside of observed calls, when an idle call began
 
  private:
   bool convert(const Operand& operand, size_t slot, int depth);

@@ -139,6 +139,12 @@ class TorchAdapter final : public Adapter {
     t_recording->stopped = false;
     t_recording->eye.unexpected = 0;
   }
+  void begin_idle_call() noexcept override {
+    if (t_recording != nullptr) t_recording->unexpected_before = t_recording->eye.unexpected;
+  }
+  void end_idle_call() noexcept override {
+    if (t_recording != nullptr) t_recording->eye.unexpected = t_recording->unexpected_before;
+  }
   const char* trouble() noexcept override {
     if (t_recording == nullptr) return nullptr;
     if (t_unreplayable != nullptr) return t_unreplayable;
@@ -248,6 +254,7 @@ CallFate TorchAdapter::begin_rule(Recording& recording, const CallSite& site, Va
     case Rule::kCheckedMode:
     case Rule::kNotTracing:
     case Rule::kSetGrad:
+    case Rule::kSetAgain:
     case Rule::kSetMode:
     case Rule::kTorchFunction:
     case Rule::kOnce:

@@ -231,7 +231,8 @@ Invoke invoke_known(Recorder& recorder, ShadowFrame& frame, Val callable, Argume
     Invoke outcome = fold(recorder, frame, args, pops);
     if (outcome != Invoke::kUnknown) return outcome;
   }
-  return ask_adapter_about_call(recorder, frame, object, args, pops);
+  const Invoke outcome = ask_adapter_about_call(recorder, frame, object, args, pops);
+  return outcome == Invoke::kUnknown ? invoke_idle(recorder, frame, object, args, pops) : outcome;
 }
 
 }  // namespace

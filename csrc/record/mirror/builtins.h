@@ -99,8 +99,13 @@ bool is_lock(PyTypeObject* type) noexcept;
 
 // A call that only computes, of any result: an object that nobody else has, or that it only finds (opaque.cpp).
 Invoke compute_object(Recorder& recorder, ShadowFrame& frame, PyObject* callable, const Vals& args, int pops);
+void take_object(Recorder& recorder, ShadowFrame& frame, PyObject* result);  // how such a call ends
 // A function of functools.lru_cache (builtins_caches.cpp).
 Invoke invoke_cached(Recorder& recorder, ShadowFrame& frame, Val function, Arguments& args, int pops);
+// An idle call (builtins_idle.cpp).
+Invoke invoke_idle(Recorder& recorder, ShadowFrame& frame, PyObject* callable, const Arguments& args, int pops);
+// left | right, where `join` is operator.or_.
+Invoke join_types(Recorder& recorder, ShadowFrame& frame, PyObject* join, Val left, Val right, int pops);
 // What a classmethod or staticmethod calls.
 PyObject* classmethod_callable(PyObject* descriptor);
 // list[int] and the like.

@@ -364,7 +364,10 @@ Invoke invoke(Recorder& recorder, ShadowFrame& frame, Val callable, Arguments& a
       return recorder.live() ? Invoke::kUnknown : Invoke::kStopped;
     return invoke(recorder, frame, constant(recorder, parts[0]), args, pops);
   }
-  if (type == cpython::lru_cache_type()) return invoke_cached(recorder, frame, callable, args, pops);
+  if (type == cpython::lru_cache_type()) {
+    const Invoke outcome = invoke_cached(recorder, frame, callable, args, pops);
+    return outcome == Invoke::kUnknown ? invoke_idle(recorder, frame, object, args, pops) : outcome;
+  }
   return invoke_builtin(recorder, frame, callable, args, pops);
 }
 

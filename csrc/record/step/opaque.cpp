@@ -371,6 +371,13 @@ bool is_lasting(PyObject* callable) {
   return self == nullptr || PyModule_CheckExact(self);
 }
 
+void take_computed(Recorder& recorder, ShadowFrame& frame, PyObject* result) {
+  if (!cpython::is_scalar_type(Py_TYPE(result))) return recorder.stop(Abort::kUnknownOperand, Py_TYPE(result)->tp_name);
+  take_object(recorder, frame, result);
+}
+
+}  // namespace
+
 void take_object(Recorder& recorder, ShadowFrame& frame, PyObject* result) {
   Trace& trace = recorder.trace();
   const Val out = frame.pending.x;
@@ -378,13 +385,6 @@ void take_object(Recorder& recorder, ShadowFrame& frame, PyObject* result) {
   trace.nodes[frame.pending.run_out].imm = reinterpret_cast<uintptr_t>(Py_TYPE(result));
   frame.pending.result = out;
 }
-
-void take_computed(Recorder& recorder, ShadowFrame& frame, PyObject* result) {
-  if (!cpython::is_scalar_type(Py_TYPE(result))) return recorder.stop(Abort::kUnknownOperand, Py_TYPE(result)->tp_name);
-  take_object(recorder, frame, result);
-}
-
-}  // namespace
 
 // Imports, which the globals of a frame that is followed can make fail.
 void find_opaque_functions() {
@@ -656,6 +656,9 @@ bool go_opaque(Recorder& recorder, ShadowFrame& frame) {
   Request wanted;
   if (!request(recorder, frame, now, &wanted)) return false;
   PyObject* callable = wanted.callable.object();
+  if (callable == functions().binary[nb::kOr] &&
+      join_types(recorder, frame, callable, wanted.args[0], wanted.args[1], wanted.pops) != Invoke::kUnknown)
+    return recorder.live();
   if (callable != nullptr && looks_at_frames(callable, wanted.args.size())) return false;
   if (callable == functions().count_references ||
       (callable != nullptr && recorder.adapter() != nullptr && recorder.adapter()->counts_holders(callable))) {

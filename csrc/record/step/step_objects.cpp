@@ -313,10 +313,33 @@ void step_call_spread(Recorder& recorder, ShadowFrame& frame, bool with_keywords
     recorder.stop(Abort::kUnknownCall, "unpacking of arguments");
 }
 
+namespace {
+
+// A manager of C whose __enter__ is an idle call.
+void step_with_idle(Recorder& recorder, ShadowFrame& frame, Val manager, PyTypeObject* type) {
+  PyObject *enter = recorder.reads.lookup_type(type, names().enter),
+           *exit = recorder.reads.lookup_type(type, names().exit);
+  if (!recorder.live()) return;
+  Arguments args;
+  args.values = {manager};
+  if (enter == nullptr || exit == nullptr || Py_TYPE(exit) != &PyMethodDescr_Type ||
+      invoke_idle(recorder, frame, enter, args, 1) != Invoke::kStarted) {
+    if (recorder.live()) recorder.stop(Abort::kUnknownOperand, "a context manager");
+    return;
+  }
+  frame.pending.pushes = 3;
+  frame.pending.y = new_virtual(recorder, VirtualKind::kBuiltinMethod, nullptr);
+  set_field(recorder, frame.pending.y, field::kBuiltinMethod::kMethod, Val::constant(exit));
+  set_field(recorder, frame.pending.y, field::kBuiltinMethod::kSelf, manager);
+}
+
+}  // namespace
+
 void step_with(Recorder& recorder, ShadowFrame& frame) {
   Val manager = frame.top();
   PyTypeObject* type = recorder.heap.type_of(manager);
-  if (type == nullptr || manager.is_reg()) return recorder.stop(Abort::kUnknownOperand, "a context manager");
+  if (type == nullptr) return recorder.stop(Abort::kUnknownOperand, "a context manager");
+  if (manager.is_reg()) return step_with_idle(recorder, frame, manager, type);
   PyObject* dict = nullptr;
   if (manager.is_const() && !guard_instance(recorder, manager.object(), &dict)) return;
   PyObject *enter = recorder.reads.lookup_type(type, names().enter),

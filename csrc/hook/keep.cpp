@@ -77,10 +77,21 @@ bool is_behind_foreign_code(const Trace& trace, uint32_t node) {
   return false;
 }
 
+// Replays that came to the end of the trace.
+int64_t ended(const Trace& trace) noexcept {
+  return static_cast<int64_t>(trace.replays - trace.exits - trace.interruptions);
+}
+
+// It asks what state a tensor is in, not of which form it is: has it a gradient yet?
+bool asks_for_state(const Node& node) noexcept {
+  return node.op == Op::kCheck && !node.adapter_op->is_of_form();
+}
+
 // A trace keeps being left at the node: a later call is recorded. False: no side trace can be had there, such as behind
-// an operator that fails.
+// an operator that fails, or the trace is of a state that does not come back.
 bool want_side_trace(Root& root, const std::shared_ptr<Trace>& trace, uint32_t node) {
   if (trace->nodes[node].op == Op::kAdapter) return false;
+  if (asks_for_state(trace->nodes[node]) && ended(*trace) == 0 && trace->exits >= limits().useless) return false;
   Leaving& leaving = leaving_at(*trace, node);
   leaving.times += 1;
   if (leaving.tries >= limits().tries || root.traces.are_full()) return false;
@@ -103,12 +114,12 @@ void forget_useless(Root& root, size_t index, uint32_t node) {
   // Tensors of another shape: this one may come back, and a side trace serves the other.
   if (left_at == Op::kAdapter) return;
   const bool turned = root.in_a_row.left >= limits().turned;
-  if (!turned && left_at == Op::kCheck && !is_behind_foreign_code(trace, node)) return;
+  if (!turned && left_at == Op::kCheck && !asks_for_state(trace.nodes[node]) && !is_behind_foreign_code(trace, node))
+    return;
   const bool raised = left_at == Op::kOpaqueRaise || left_at == Op::kRunRaise;
-  const auto ended = static_cast<int64_t>(trace.replays - trace.exits - trace.interruptions);
-  const bool useless = ended == 0 && trace.exits >= (raised ? 1 : limits().useless);
+  const bool useless = ended(trace) == 0 && trace.exits >= (raised ? 1 : limits().useless);
   const bool stale = left_at == Op::kEpoch && root.in_a_row.left >= limits().stale;
-  const bool counts = ended < limits().served;
+  const bool counts = ended(trace) < limits().served;
   if ((!useless && !stale && !turned) || (counts && root.counts.forgotten >= limits().forgotten)) return;
   if (records_too_often(root)) return;
   root.counts.forgotten += counts;

@@ -97,7 +97,6 @@ bool has_met(Recorder& recorder, PyObject* object) {
   return false;
 }
 
-// It is taken to be this very object in every call, until calls have come with others.
 bool is_fixed(Recorder& recorder, Val reg, PyObject* object) {
   if (!has_met(recorder, object) && !(recorder.foreign.is_held(reg) && lasts(object))) return false;
   return recorder.varying() == nullptr || !recorder.varying()->has_argument(argument_way(recorder.trace(), reg));

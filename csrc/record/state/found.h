@@ -6,6 +6,7 @@ namespace pijit {
 
 bool adopt(Recorder&, Val reg, PyObject* object);  // the content of a container in a register becomes known
 bool has_met(Recorder&, PyObject* object);
+// The register is taken to hold this very object in every call, until a call has brought another one.
 bool is_fixed(Recorder&, Val reg, PyObject* object);
 void guard_found(Recorder&);
 Val adopted(Recorder&, PyObject* object, Val source, int depth);

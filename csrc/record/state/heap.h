@@ -46,7 +46,7 @@ class Heap {
   void becomes_real(Val object, uint32_t reg, uint32_t time);  // from that time on it is what the register holds
   void note_begun(Val iterator);                               // see Model::begun
   void reshape(Val source);                                    // its keys, or the items of a deque, come or go now
-  bool is_stale(uint32_t iterator, uint32_t time);  // its source was reshaped: it raises, or goes on who knows where
+  bool is_stale(uint32_t iterator, uint32_t time);  // keys of its source came or went: what it gives next is not known
   Val fresh_key(PyObject* key) const;               // what is compared as this key; Null: the key is itself
   Vec<uint32_t>& reshaped(Val source);  // when keys of the dict or set, or of what a view shows, came or went
   void note_key(PyObject* key, Val value) { virtual_keys[key] = value; }

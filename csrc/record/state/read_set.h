@@ -29,7 +29,7 @@ struct BeforeWrite {
 
 struct Original {
   PyObject* object;  // null: it is there again
-  bool scalar;       // object is; else it is an address only
+  bool scalar;       // `object` may be looked into: the trace keeps it. Otherwise it is compared by address alone.
 };
 
 struct ReadSet {
@@ -61,7 +61,7 @@ struct ReadSet {
   bool guard_dict_whole(PyObject* dict);  // its items, in order
   bool guard_dict_order(PyObject* dict);  // and the order, where it is not the dict's own
   bool guard_dict_keys(PyObject* dict);   // in place of all that: the keys, in order; items are read one by one
-  bool touch_dict(PyObject* dict);        // it is about to be written
+  bool touch_dict(PyObject* dict);        // before a write to a dict that existed before the call
   void written_dict(PyObject* dict);      // after that write: the tag moved on
   // All that it holds is guarded; what this read looks at, one item or (kSize) none, must be as it was guarded.
   static constexpr Py_ssize_t kWhole = -1, kSize = -2;

@@ -22,7 +22,9 @@ void dict_put(Recorder&, Val dict, PyObject* key, Val value);  // its model alon
 PyObject* key_of(Recorder&, Val value);  // the key as a dict compares it without running Python; null: not such a key
 void meet_key(Recorder&, PyObject* key);
 Val keep_key(Recorder&, PyObject* key);  // the shadow of a key
-Val address_of(Recorder&, Val value);    // id() of a fresh object, or of a scalar
+// id() of a virtual object, or of a scalar. The program may need it after the object has died: where the object is real
+// already the number is built now, and keeps nothing alive.
+Val address_of(Recorder&, Val value);
 bool are_other_addresses(Recorder&, Val container, Val object);
 PyObject* key_in(Recorder&, Val container, Val key);  // key_of() where such a number may be the key
 bool dict_delete(Recorder&, Val dict, PyObject* key);

@@ -352,9 +352,45 @@ FastKind fast_kind(const Guard& guard) noexcept {
       return kFastType;
     case GuardOp::kFunction:
       return kFastFunction;
-    default:
+    case GuardOp::kIs:
+    case GuardOp::kType:
+    case GuardOp::kScalar:
+    case GuardOp::kInlineSlot:
+    case GuardOp::kNoInlineSlot:
+    case GuardOp::kNoAttribute:
+    case GuardOp::kDictSize:
+    case GuardOp::kList:
+    case GuardOp::kSet:
+    case GuardOp::kQuiet:
+    case GuardOp::kParts:
+    case GuardOp::kValue:
+    case GuardOp::kEqual:
+    case GuardOp::kTupleSize:
+    case GuardOp::kListSize:
+    case GuardOp::kCell:
+    case GuardOp::kSlot:
+    case GuardOp::kContextVar:
+    case GuardOp::kLoadSelf:
+    case GuardOp::kLoadTupleItem:
+    case GuardOp::kLoadListItem:
+    case GuardOp::kLoadCell:
+    case GuardOp::kLoadSlot:
+    case GuardOp::kLoadInline:
+    case GuardOp::kLoadDictItem:
+    case GuardOp::kLoadDictKeyAt:
+    case GuardOp::kLoadDictValueAt:
+    case GuardOp::kSame:
+    case GuardOp::kNotSame:
+    case GuardOp::kUnshared:
+    case GuardOp::kSuspended:
+    case GuardOp::kLoadSuspended:
+    case GuardOp::kLoadCount:
+    case GuardOp::kLoadGeneratorFunction:
+    case GuardOp::kAbcRegistry:
+    case GuardOp::kRecursionLimit:
       return kRow;
   }
+  return kRow;
 }
 
 // A dict whose tag is another one, or no dict any more: its row decides, and may publish a new tag.

@@ -241,9 +241,44 @@ Miss learn_guard(const Trace& trace, const Guard& guard, const Reg* regs, Varyin
       return learn_slot(guard, subject, varying, gone);
     case GuardOp::kList:
       return learn_list(trace, guard, subject, varying, gone);
-    default:
-      return Miss::kOther;
+    case GuardOp::kIs:
+    case GuardOp::kType:
+    case GuardOp::kScalar:
+    case GuardOp::kTypeVersion:
+    case GuardOp::kInstance:
+    case GuardOp::kNoInlineSlot:
+    case GuardOp::kNoAttribute:
+    case GuardOp::kDictSize:
+    case GuardOp::kSet:
+    case GuardOp::kQuiet:
+    case GuardOp::kParts:
+    case GuardOp::kValue:
+    case GuardOp::kEqual:
+    case GuardOp::kTupleSize:
+    case GuardOp::kListSize:
+    case GuardOp::kFunction:
+    case GuardOp::kContextVar:
+    case GuardOp::kLoadSelf:
+    case GuardOp::kLoadTupleItem:
+    case GuardOp::kLoadListItem:
+    case GuardOp::kLoadCell:
+    case GuardOp::kLoadSlot:
+    case GuardOp::kLoadInline:
+    case GuardOp::kLoadDictItem:
+    case GuardOp::kLoadDictKeyAt:
+    case GuardOp::kLoadDictValueAt:
+    case GuardOp::kSame:
+    case GuardOp::kNotSame:
+    case GuardOp::kUnshared:
+    case GuardOp::kSuspended:
+    case GuardOp::kLoadSuspended:
+    case GuardOp::kLoadCount:
+    case GuardOp::kLoadGeneratorFunction:
+    case GuardOp::kAbcRegistry:
+    case GuardOp::kRecursionLimit:
+      break;  // such a guard does not hold for other reasons: nothing is learnt
   }
+  return Miss::kOther;
 }
 
 }  // namespace

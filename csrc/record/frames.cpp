@@ -19,10 +19,10 @@ namespace {
 constexpr const char* kUnseen = "it returned by an instruction that was not seen";
 
 // The value of closure cell `index` of a function shadow.
-Val closure_cell(Recorder& recorder, Val function, Py_ssize_t index) {
+Val closure_cell(Heap& heap, Val function, Py_ssize_t index) {
   if (function.is_virtual()) {
-    Val closure = recorder.heap.virtual_field(function, function_field::kClosure);
-    if (closure.is_virtual()) return recorder.heap.model(closure).items[index];
+    Val closure = heap.virtual_field(function, function_field::kClosure);
+    if (closure.is_virtual()) return heap.model(closure).items[index];
     return Val::constant(PyTuple_GET_ITEM(closure.object(), index));
   }
   PyObject* closure = reinterpret_cast<PyFunctionObject*>(function.object())->func_closure;
@@ -48,7 +48,7 @@ void run_prologue(Recorder& recorder, ShadowFrame& shadow) {
       make_cell(recorder, shadow, now.argument);
     } else if (now.is(Operation::kCopyFreeVars)) {
       for (int k = 0; k < now.argument; ++k)
-        shadow.local(shadow.locals - now.argument + k) = closure_cell(recorder, shadow.function, k);
+        shadow.local(shadow.locals - now.argument + k) = closure_cell(recorder.heap, shadow.function, k);
     }
   }
 }

@@ -41,13 +41,13 @@ void Recorder::rollback(ShadowFrame& frame) {
 namespace {
 
 // The frames from `level` inwards are CPython's alone.
-void unfollow(Recorder& recorder, size_t level) {
-  for (size_t i = level; i < recorder.frames.size(); ++i) {
-    cpython::unfollow_events(recorder.frames[i]->frame);
-    recorder.frames[i]->drive.reset();
-    recorder.frames.spare.push_back(std::move(recorder.frames[i]));
+void unfollow(FrameStack& frames, size_t level) {
+  for (size_t i = level; i < frames.size(); ++i) {
+    cpython::unfollow_events(frames[i]->frame);
+    frames[i]->drive.reset();
+    frames.spare.push_back(std::move(frames[i]));
   }
-  recorder.frames.resize(level);
+  frames.resize(level);
 }
 
 // The C code that the frame's instruction called, and what that called, as an opaque call.
@@ -56,7 +56,7 @@ bool call_opaquely(Recorder& recorder, size_t level) {
   ShadowFrame& frame = *recorder.frames[level];
   if (!frame.drive && frame.pending.generator == kNone) return false;
   recorder.resume();
-  unfollow(recorder, level + 1);
+  unfollow(recorder.frames, level + 1);
   frame.pending = Pending();
   recorder.rollback(frame);
   return go_opaque(recorder, frame) && recorder.live();
@@ -149,7 +149,7 @@ bool run_in_cpython(Recorder& recorder, size_t level, size_t top) {
       break;
     }
   if (!may_run(recorder, level, top)) return false;
-  unfollow(recorder, top + 1);
+  unfollow(recorder.frames, top + 1);
   ShadowFrame &frame = *recorder.frames[top], &outer = *recorder.frames[level - 1];
   frame.pending = Pending();
   if (!can_rebuild(recorder, frame)) return_to_raise(frame);
@@ -189,7 +189,7 @@ bool run_in_cpython(Recorder& recorder, size_t level, size_t top) {
   pending.run = recorder.frames[level]->frame;
   pending.run_out = out.index();
   pending.opaque = pending.ignores_frames = true;
-  unfollow(recorder, level);
+  unfollow(recorder.frames, level);
   recorder.step_aside();
   return true;
 }
@@ -198,7 +198,7 @@ bool run_in_cpython(Recorder& recorder, size_t level, size_t top) {
 void finish_run(Recorder& recorder, ShadowFrame& outer, PyObject* result) {
   outer.pending.run = nullptr;
   recorder.pause_gc();
-  if (result == nullptr) return is_handled(recorder) ? void() : raised_unforeseen(recorder);
+  if (result == nullptr) return is_handled(recorder.frames) ? void() : raised_unforeseen(recorder);
   if (locals_were_seen(recorder)) return;
   const Val out = Val::reg(outer.pending.run_out);
   recorder.heap.reg_objects[out.index()] = result;

@@ -165,7 +165,7 @@ Task<Val> special_of(Drive& drive, Arguments args) {
 
 Task<Py_hash_t> hash_in_python(Drive& drive, Val value, PyObject** object) {
   Recorder& recorder = drive.recorder();
-  *object = touches_tensor(recorder, value) ? tensor_source(recorder, value).object() : value.object();
+  *object = touches_tensor(recorder, value) ? tensor_source(recorder.loading, value).object() : value.object();
   if (*object == nullptr || Py_TYPE(*object)->tp_hash != cpython::slot_functions().hash) co_await drive.unknown();
   const size_t nodes = recorder.trace().nodes.size();
   const Val hashed = co_await call_special(drive, value, names().hash, {});

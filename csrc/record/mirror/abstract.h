@@ -38,7 +38,7 @@ Task<Vals> collect_all(Drive& drive, Val iterable, bool first = true);
 // PyObject_LengthHint: __len__, else __length_hint__, if the class has them in Python.
 Task<bool> ask_length(Drive& drive, Val iterable);
 // Drawing from it may run Python, or end early: what draws must do as CPython does between two items.
-bool is_drawn(Recorder& recorder, Val iterable);
+bool is_drawn(Heap& heap, Val iterable);
 // The class of the iterator that iter() makes of a built-in container; null: not known.
 PyTypeObject* iterator_type(PyTypeObject* iterable);
 PyTypeObject* range_iterator_type(PyObject* range, bool reversed);  // one of two, by its size
@@ -46,7 +46,7 @@ PyTypeObject* range_iterator_type(PyObject* range, bool reversed);  // one of tw
 Driven iterator_step(PyTypeObject* type);
 void add_iterator_step(PyTypeObject* type, Driven next);
 Task<Val> next_of_callable(Drive& drive, Arguments args);  // of iter(callable, sentinel)
-bool is_iterator(Recorder& recorder, Val value);
+bool is_iterator(Heap& heap, Val value);
 
 // str(value), repr(value), format(value, spec), format % values
 Task<Val> str_of(Drive& drive, Val value);

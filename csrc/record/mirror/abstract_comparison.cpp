@@ -85,12 +85,12 @@ bool compares_as(PyTypeObject* type, PyTypeObject* builtin) {
 
 // Comparing objects of this class runs no Python and looks at nothing mutable. Such are what the adapter owns, too:
 // dtypes, devices.
-bool native_comparison(Recorder& recorder, PyTypeObject* type) {
+bool native_comparison(const Kernel& recording, PyTypeObject* type) {
   for (PyTypeObject* known : {&PyBaseObject_Type, &PyLong_Type, &PyFloat_Type, &PyUnicode_Type, &PyBytes_Type,
                               &PyType_Type, &PyComplex_Type, &PyCFunction_Type, &PyCode_Type})
     if (compares_as(type, known)) return true;
   return type->tp_richcompare == nullptr ||
-         (recorder.adapter() != nullptr && recorder.adapter()->claims(reinterpret_cast<PyObject*>(type)));
+         (recording.adapter() != nullptr && recording.adapter()->claims(reinterpret_cast<PyObject*>(type)));
 }
 
 // A comparison in C on these two: plain values, or objects that it tells apart by what never changes.

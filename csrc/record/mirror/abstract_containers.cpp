@@ -63,8 +63,8 @@ Val new_set(Recorder& recorder, PyTypeObject* type, const KeyList& keys, PyObjec
   return set;
 }
 
-bool has_table(Recorder& recorder, Val iterable) {
-  PyTypeObject* type = recorder.heap.type_of(iterable);
+bool has_table(Heap& heap, Val iterable) {
+  PyTypeObject* type = heap.type_of(iterable);
   return is_set(type) || type == &PyDict_Type;
 }
 

@@ -42,8 +42,9 @@ bool index_of(Recorder& recorder, Val key, Py_ssize_t size, Py_ssize_t* index) {
 
 // Subclasses of dict have the slot of a method in Python, and in it the method of dict.
 bool inherits_getitem(Recorder& recorder, Val container, PyTypeObject* type) {
-  return is_dict_like(recorder, container) && recorder.reads.lookup_type(type, names().getitem) ==
-                                                  PyDict_GetItem(cpython::type_dict(&PyDict_Type), names().getitem);
+  return is_dict_like(recorder.heap, container) &&
+         recorder.reads.lookup_type(type, names().getitem) ==
+             PyDict_GetItem(cpython::type_dict(&PyDict_Type), names().getitem);
 }
 
 // dict[key] of a dict that existed before, where the class of the key computes the hash in Python.
@@ -100,7 +101,7 @@ Task<Val> get_item(Drive& drive, Val container, Val key, bool last) {
     item = co_await call_special(drive, container, names().getitem, more, last);
     co_return item;
   }
-  if (is_dict_like(recorder, container)) {
+  if (is_dict_like(recorder.heap, container)) {
     const int found = mapping_find(recorder, container, key, &item);
     if (found > 0) co_return item;
     if (found < 0 && (!container.is_const() || !recorder.live())) co_await drive.unknown();
@@ -132,12 +133,12 @@ Task<Val> item_of(Drive& drive, Arguments args) {
 namespace {
 
 // `in` walks through it and compares: sequences, views of values, iterators, classes with __iter__ alone.
-bool is_searched(Recorder& recorder, Val container) {
-  PyTypeObject* type = recorder.heap.type_of(container);
+bool is_searched(Heap& heap, Val container) {
+  PyTypeObject* type = heap.type_of(container);
   if (type->tp_as_sequence == nullptr || type->tp_as_sequence->sq_contains == nullptr) return true;
   return type == &PyDictValues_Type || type->tp_as_sequence->sq_contains == PyList_Type.tp_as_sequence->sq_contains ||
          type->tp_as_sequence->sq_contains == PyTuple_Type.tp_as_sequence->sq_contains ||
-         recorder.heap.is_virtual(container, VirtualKind::kDeque);
+         heap.is_virtual(container, VirtualKind::kDeque);
 }
 
 // A dict of a class of the program's whose `in` is that of dict.
@@ -169,7 +170,7 @@ Task<Val> look_into(Drive& drive, Arguments args) {
   if (recorder.heap.is_virtual(container, VirtualKind::kSet)) {
     PyObject* object = co_await identity_key(drive, key);
     found = recorder.heap.model(container).keys.holds(object);
-  } else if (is_searched(recorder, container) && !has_own_contains(recorder.heap.type_of(container))) {
+  } else if (is_searched(recorder.heap, container) && !has_own_contains(recorder.heap.type_of(container))) {
     found = co_await search(drive, container, key);
   } else {
     Vals more(1, key);
@@ -198,7 +199,7 @@ Membership membership(Recorder& recorder, Val* container, Val key) {
     if (recorder.heap.is_virtual(*container, VirtualKind::kView)) return Membership::kUnknown;
     type = recorder.heap.type_of(*container);
   }
-  const bool searched = is_searched(recorder, *container);
+  const bool searched = is_searched(recorder.heap, *container);
   PyObject* object = searched ? key.object() : key_in(recorder, *container, key);
   if (!recorder.live()) return Membership::kUnknown;
   Val value;

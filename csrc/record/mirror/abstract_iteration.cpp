@@ -79,11 +79,11 @@ void add_iterator_step(PyTypeObject* type, Driven next) {
   steps()[type] = next;
 }
 
-bool is_iterator(Recorder& recorder, Val value) {
+bool is_iterator(Heap& heap, Val value) {
   if (!value.is_virtual()) return false;
-  switch (recorder.heap.model(value).kind) {
+  switch (heap.model(value).kind) {
     case VirtualKind::kGenerator:
-      return recorder.heap.type_of(value) == &PyGen_Type;  // no coroutine
+      return heap.type_of(value) == &PyGen_Type;  // no coroutine
     case VirtualKind::kIterator:
     case VirtualKind::kEnumerate:
     case VirtualKind::kZip:
@@ -132,7 +132,7 @@ PyTypeObject* range_iterator_type(PyObject* range, bool reversed) {
 
 Task<Val> get_iter(Drive& drive, Val iterable) {
   Recorder& recorder = drive.recorder();
-  if (is_iterator(recorder, iterable)) co_return iterable;
+  if (is_iterator(recorder.heap, iterable)) co_return iterable;
   PyTypeObject* type = recorder.heap.type_of(iterable);
   if (type == nullptr || iterable.is_reg()) co_await drive.unknown();
   if (type->tp_iter == cpython::slot_functions().iter) {
@@ -205,9 +205,9 @@ Task<Val> iter_next(Drive& drive, Val iterator) {
   co_return item;
 }
 
-bool is_drawn(Recorder& recorder, Val iterable) {
-  PyTypeObject* type = recorder.heap.type_of(iterable);
-  return is_iterator(recorder, iterable) || type == nullptr || type->tp_iter == cpython::slot_functions().iter;
+bool is_drawn(Heap& heap, Val iterable) {
+  PyTypeObject* type = heap.type_of(iterable);
+  return is_iterator(heap, iterable) || type == nullptr || type->tp_iter == cpython::slot_functions().iter;
 }
 
 Task<bool> ask_length(Drive& drive, Val iterable) {

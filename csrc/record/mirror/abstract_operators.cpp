@@ -31,10 +31,9 @@ bool is_wrapper(PyObject* method) {
 }
 
 // The class fills the operator's slot with a method that is not C code of its own.
-bool has_python_slot(Recorder& recorder, PyTypeObject* type, const OperatorMethods& methods) {
+bool has_python_slot(ReadSet& reads, PyTypeObject* type, const OperatorMethods& methods) {
   if ((type->tp_flags & Py_TPFLAGS_HEAPTYPE) == 0) return false;
-  return !is_wrapper(recorder.reads.lookup_type(type, methods.plain)) ||
-         !is_wrapper(recorder.reads.lookup_type(type, methods.reflected));
+  return !is_wrapper(reads.lookup_type(type, methods.plain)) || !is_wrapper(reads.lookup_type(type, methods.reflected));
 }
 
 PyObject* calculate(int op, PyObject* left, PyObject* right) {
@@ -225,7 +224,8 @@ Task<Val> binary(Drive& drive, int op, Val left, Val right, bool last) {
   PyTypeObject *a = operand_type(recorder, left), *b = operand_type(recorder, right);
   if (a == nullptr || b == nullptr || touches_tensor(recorder, left)) co_await drive.unknown();
   const OperatorMethods* methods = &operator_methods(op);
-  const bool of_left = has_python_slot(recorder, a, *methods), of_right = has_python_slot(recorder, b, *methods);
+  const bool of_left = has_python_slot(recorder.reads, a, *methods),
+             of_right = has_python_slot(recorder.reads, b, *methods);
   if (!recorder.live()) co_await drive.unknown();
   const bool derived = a != b && PyType_IsSubtype(b, a);
   const bool inplace = op >= nb::kInPlaceAdd && (a->tp_flags & Py_TPFLAGS_HEAPTYPE) != 0 &&
@@ -259,7 +259,7 @@ Task<Val> binary_refused(Drive& drive, int op, Val left, Val right) {
     Val result = co_await binary(drive, op - nb::kInPlaceAdd, left, right);
     co_return result;
   }
-  if (a != b && has_python_slot(recorder, b, *methods)) {
+  if (a != b && has_python_slot(recorder.reads, b, *methods)) {
     Val result = co_await call_maybe(drive, methods->reflected, right, left);
     if (result.object() != Py_NotImplemented) co_return result;
   } else if (a != b && !knows_only_itself(b, op)) {

@@ -49,13 +49,13 @@ void take_scalar(Recorder& recorder, ShadowFrame& frame, PyObject* result) {
 }
 
 // The names of keyword arguments as a tuple that the trace keeps; null: there are none.
-PyObject* keep_names(Recorder& recorder, const Arguments& args) {
+PyObject* keep_names(const Kernel& recording, const Arguments& args) {
   if (args.names.empty()) return nullptr;
   Ref names = Ref::steal(PyTuple_New(static_cast<Py_ssize_t>(args.names.size())));
   for (size_t i = 0; i < args.names.size(); ++i)
     PyTuple_SET_ITEM(names.get(), static_cast<Py_ssize_t>(i), new_reference(args.names[i]));
-  recorder.trace().owned.push_back(std::move(names));
-  return recorder.trace().owned.back().get();
+  recording.trace().owned.push_back(std::move(names));
+  return recording.trace().owned.back().get();
 }
 
 // The call that is being looked at, on operands that differ from call to call.

@@ -75,7 +75,7 @@ bool step_group_match(Recorder&, ShadowFrame&, const std::vector<PyTypeObject*>&
 bool step_group_reraise(Recorder&, ShadowFrame&);
 
 // What C tells of a virtual generator; Null: not known.
-Val generator_attribute(Recorder& recorder, Val generator, PyObject* name);
+Val generator_attribute(Heap& heap, Val generator, PyObject* name);
 // The StopIteration of a generator that returned this.
 Val new_stop(Recorder& recorder, Val returned);
 
@@ -123,8 +123,8 @@ inline Val truth_value(bool yes) {
 inline Val not_implemented() {
   return Val::constant(Py_NotImplemented);
 }
-inline Val number_value(Recorder& recorder, Py_ssize_t value) {
-  return recorder.reads.owned(Ref::steal(PyLong_FromSsize_t(value)).get());
+inline Val number_value(ReadSet& reads, Py_ssize_t value) {
+  return reads.owned(Ref::steal(PyLong_FromSsize_t(value)).get());
 }
 // Every argument is a plain constant: CPython's own result is taken as it is.
 Invoke fold(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops);
@@ -148,7 +148,7 @@ Invoke dict_of_pairs(Recorder& recorder, ShadowFrame& frame, PyTypeObject* type,
 Task<Vals> sort_items(Drive& drive, Vals items, Val key, bool reverse, bool in_place);
 
 // Dicts, and instances that are dicts. 1: *value, 0: absent, -1: not known.
-bool is_dict_like(Recorder& recorder, Val value);
+bool is_dict_like(Heap& heap, Val value);
 bool may_be_mapping(Recorder& recorder, Val value);
 int mapping_find(Recorder& recorder, Val dict, Val key, Val* value);
 
@@ -175,7 +175,7 @@ Val new_set(Recorder& recorder, PyTypeObject* type, const KeyList& keys);
 // A set that this callable makes, when there is an order that its table decides.
 Val new_set(Recorder& recorder, PyTypeObject* type, const KeyList& keys, PyObject* callable, const Vals& args);
 // A container that a set takes over or merges by the order of its table.
-bool has_table(Recorder& recorder, Val iterable);
+bool has_table(Heap& heap, Val iterable);
 Val combine_containers(Recorder& recorder, int op, Val left, Val right);
 Val compare_sets(Recorder& recorder, int op, Val left, Val right);
 

@@ -21,8 +21,8 @@ PyObject* key_of_call(const Arguments& args) {
 }
 
 // It was called opaquely before: what it has found or made then may be another object at each replay.
-bool was_opaque(Recorder& recorder, Val function) {
-  const Trace& trace = recorder.trace();
+bool was_opaque(const Kernel& recording, Val function) {
+  const Trace& trace = recording.trace();
   return !trace.epochs.empty() && std::any_of(trace.nodes.begin(), trace.nodes.end(), [&](const Node& node) {
     return is_opaque(node.op) && node.a == function;
   });

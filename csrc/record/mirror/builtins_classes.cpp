@@ -14,29 +14,28 @@ namespace pijit {
 namespace {
 
 // type.__new__ calls it; what it finds is object's own.
-bool tells_nobody(Recorder& recorder, PyTypeObject* base) {
+bool tells_nobody(ReadSet& reads, PyTypeObject* base) {
   static PyObject* const name = PyUnicode_InternFromString("__init_subclass__");
-  PyObject* found = recorder.reads.lookup_type(base, name);
+  PyObject* found = reads.lookup_type(base, name);
   return found != nullptr && Py_TYPE(found) == &PyClassMethodDescr_Type &&
          reinterpret_cast<PyDescrObject*>(found)->d_type == &PyBaseObject_Type;
 }
 
-bool is_plain_base(Recorder& recorder, Val base) {
+bool is_plain_base(ReadSet& reads, Val base) {
   PyObject* type = base.object();
-  return type != nullptr && Py_TYPE(type) == &PyType_Type &&
-         tells_nobody(recorder, reinterpret_cast<PyTypeObject*>(type));
+  return type != nullptr && Py_TYPE(type) == &PyType_Type && tells_nobody(reads, reinterpret_cast<PyTypeObject*>(type));
 }
 
-bool is_of_type(Recorder& recorder, Val names, const char* name, PyTypeObject* type, bool needed) {
+bool is_of_type(Heap& heap, Val names, const char* name, PyTypeObject* type, bool needed) {
   const Ref key = Ref::steal(PyUnicode_InternFromString(name));
   Val value;
-  return dict_find(recorder.heap, names, key.get(), &value) ? recorder.heap.type_of(value) == type : !needed;
+  return dict_find(heap, names, key.get(), &value) ? heap.type_of(value) == type : !needed;
 }
 
 // type.__new__ tells a value of its class where it is; a property keeps its name.
-bool is_told(Recorder& recorder, PyTypeObject* type) {
+bool is_told(ReadSet& reads, PyTypeObject* type) {
   static PyObject* const name = PyUnicode_InternFromString("__set_name__");
-  return recorder.reads.lookup_type(type, name) != nullptr && type != &PyProperty_Type;
+  return reads.lookup_type(type, name) != nullptr && type != &PyProperty_Type;
 }
 
 // What the body left in its namespace goes into the class as it is.
@@ -46,11 +45,11 @@ bool is_plain_namespace(Recorder& recorder, Val names) {
   if (!dict_content(recorder, names, &keys, &values)) return false;
   for (size_t i = 0; i < keys.size(); ++i) {
     PyTypeObject* type = PyUnicode_CheckExact(keys[i]) ? recorder.heap.type_of(values[i]) : nullptr;
-    if (type == nullptr || is_told(recorder, type) || !recorder.live()) return false;
+    if (type == nullptr || is_told(recorder.reads, type) || !recorder.live()) return false;
   }
-  return is_of_type(recorder, names, "__qualname__", &PyUnicode_Type, true) &&
-         is_of_type(recorder, names, "__module__", &PyUnicode_Type, true) &&
-         is_of_type(recorder, names, "__slots__", &PyTuple_Type, false);
+  return is_of_type(recorder.heap, names, "__qualname__", &PyUnicode_Type, true) &&
+         is_of_type(recorder.heap, names, "__module__", &PyUnicode_Type, true) &&
+         is_of_type(recorder.heap, names, "__slots__", &PyTuple_Type, false);
 }
 
 Task<Val> build_class(Drive& drive, Arguments args) {
@@ -58,7 +57,7 @@ Task<Val> build_class(Drive& drive, Arguments args) {
   const Vals& given = args.values;
   bool plain =
       recorder.heap.is_virtual(given[0], VirtualKind::kFunction) && recorder.heap.type_of(given[1]) == &PyUnicode_Type;
-  for (size_t i = 2; plain && i < given.size(); ++i) plain = is_plain_base(recorder, given[i]);
+  for (size_t i = 2; plain && i < given.size(); ++i) plain = is_plain_base(recorder.reads, given[i]);
   if (!plain) co_await drive.unknown();
   const Val names = new_dict(recorder);
   const Inner body = co_await drive.wait(invoke_body(recorder, drive.frame(), given[0], names));

@@ -63,10 +63,10 @@ Task<Val> default_dict_missing(Drive& drive, Arguments args) {
   co_return value;
 }
 
-bool leaves_methods_of_dict(Recorder& recorder, PyTypeObject* type) {
+bool leaves_methods_of_dict(ReadSet& reads, PyTypeObject* type) {
   static PyObject* const get = PyUnicode_InternFromString("get");
-  return recorder.reads.lookup_type(type, get) == cpython::lookup_type(&PyDict_Type, get) &&
-         recorder.reads.lookup_type(type, names().setitem) == cpython::lookup_type(&PyDict_Type, names().setitem);
+  return reads.lookup_type(type, get) == cpython::lookup_type(&PyDict_Type, get) &&
+         reads.lookup_type(type, names().setitem) == cpython::lookup_type(&PyDict_Type, names().setitem);
 }
 
 // _count_elements(mapping, iterable): nobody sees the mapping before all are counted.
@@ -74,8 +74,8 @@ Task<Val> count_elements(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
   const Val mapping = args.values[0], iterable = args.values[1];
   PyTypeObject *type = recorder.heap.type_of(mapping), *of = recorder.heap.type_of(iterable);
-  if (!mapping.is_virtual() || recorder.heap.is_built(mapping) || !is_dict_like(recorder, mapping) || of == nullptr ||
-      !leaves_methods_of_dict(recorder, type) || is_iterator(recorder, iterable) ||
+  if (!mapping.is_virtual() || recorder.heap.is_built(mapping) || !is_dict_like(recorder.heap, mapping) ||
+      of == nullptr || !leaves_methods_of_dict(recorder.reads, type) || is_iterator(recorder.heap, iterable) ||
       (iterator_type(of) == nullptr && of != &PyUnicode_Type))
     co_await drive.unknown();
   KeyList keys;

@@ -10,8 +10,8 @@
 
 namespace pijit {
 
-bool is_dict_like(Recorder& recorder, Val value) {
-  if (value.is_virtual()) return holds_dict(recorder.heap.model(value));
+bool is_dict_like(Heap& heap, Val value) {
+  if (value.is_virtual()) return holds_dict(heap.model(value));
   return value.object() != nullptr && PyDict_Check(value.object());
 }
 
@@ -31,7 +31,7 @@ Invoke method_get(Recorder& recorder, ShadowFrame& frame, Arguments& args, int p
   Val container = args.values[0], value;
   if (recorder.heap.is_virtual(container, VirtualKind::kView))
     container = recorder.heap.virtual_field(container, field::kView::kSource);
-  if (!is_dict_like(recorder, container)) return Invoke::kUnknown;
+  if (!is_dict_like(recorder.heap, container)) return Invoke::kUnknown;
   int found = mapping_find(recorder, container, args.values[1], &value);
   if (found < 0) return recorder.live() ? Invoke::kUnknown : Invoke::kStopped;
   if (found == 0) value = args.values.size() == 3 ? args.values[2] : Val::constant(Py_None);
@@ -43,7 +43,7 @@ Invoke view_of(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops
   Val dict = args.values[0];
   if (recorder.heap.is_virtual(dict, VirtualKind::kView))
     dict = recorder.heap.virtual_field(dict, field::kView::kSource);
-  if (!is_dict_like(recorder, dict)) return Invoke::kUnknown;
+  if (!is_dict_like(recorder.heap, dict)) return Invoke::kUnknown;
   Val view = new_virtual(recorder, VirtualKind::kView, kView);
   set_field(recorder, view, field::kView::kSource, dict);
   return give(recorder, frame, pops, view);
@@ -79,7 +79,7 @@ Invoke builtin_len(Recorder& recorder, ShadowFrame& frame, Arguments& args, int 
   Objects keys;
   if (value.is_virtual() && recorder.heap.model(value).kind == VirtualKind::kSet) {
     size = static_cast<Py_ssize_t>(recorder.heap.model(value).keys.size());
-  } else if (recorder.heap.is_virtual(value, VirtualKind::kView) || is_dict_like(recorder, value)) {
+  } else if (recorder.heap.is_virtual(value, VirtualKind::kView) || is_dict_like(recorder.heap, value)) {
     bool python = type->tp_as_mapping != nullptr && type->tp_as_mapping->mp_length == cpython::slot_functions().len;
     if (!python && dict_content(recorder, value, &keys, &items)) size = static_cast<Py_ssize_t>(keys.size());
   } else if (value.object() != nullptr &&
@@ -105,7 +105,7 @@ Invoke builtin_len(Recorder& recorder, ShadowFrame& frame, Arguments& args, int 
 
 template <PyTypeObject* kType>
 Invoke type_dict(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
-  if (args.positional() == 1 && !is_dict_like(recorder, args.values[0]) &&
+  if (args.positional() == 1 && !is_dict_like(recorder.heap, args.values[0]) &&
       !recorder.heap.is_virtual(args.values[0], VirtualKind::kView)) {
     if (may_be_mapping(recorder, args.values[0])) return Invoke::kUnknown;
     return dict_of_pairs(recorder, frame, kType, args, pops);
@@ -127,7 +127,7 @@ Invoke type_dict(Recorder& recorder, ShadowFrame& frame, Arguments& args, int po
 }
 
 Invoke type_proxy(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
-  if (!is_dict_like(recorder, args.values[0])) return Invoke::kUnknown;
+  if (!is_dict_like(recorder.heap, args.values[0])) return Invoke::kUnknown;
   Val view = new_virtual(recorder, VirtualKind::kView, &PyDictProxy_Type);
   set_field(recorder, view, field::kView::kSource, args.values[0]);
   return give(recorder, frame, pops, view);

@@ -32,11 +32,11 @@ bool is_reduced_by_object(Recorder& recorder, Val object, PyTypeObject* type) {
 }
 
 // copyreg.__newobj__; null: not known.
-PyObject* maker(Recorder& recorder) {
+PyObject* maker(ReadSet& reads) {
   static PyObject *const module_name = name("copyreg"), *const function = name("__newobj__");
   PyObject *module = nullptr, *found = nullptr;
-  if (!recorder.reads.read_dict(PyImport_GetModuleDict(), module_name, &module) || module == nullptr ||
-      !PyModule_CheckExact(module) || !recorder.reads.read_dict(PyModule_GetDict(module), function, &found))
+  if (!reads.read_dict(PyImport_GetModuleDict(), module_name, &module) || module == nullptr ||
+      !PyModule_CheckExact(module) || !reads.read_dict(PyModule_GetDict(module), function, &found))
     return nullptr;
   return found;
 }
@@ -51,10 +51,9 @@ Task<Val> attribute_or_none(Drive& drive, Val object, PyObject* of) {
 }
 
 // Whether it is the method of `object`, of this one.
-bool is_own_method(Recorder& recorder, Val method, Val self, PyObject* of) {
-  return recorder.heap.is_virtual(method, VirtualKind::kBuiltinMethod) &&
-         recorder.heap.virtual_field(method, 1) == self &&
-         recorder.heap.virtual_field(method, 0).object() == cpython::lookup_type(&PyBaseObject_Type, of);
+bool is_own_method(Heap& heap, Val method, Val self, PyObject* of) {
+  return heap.is_virtual(method, VirtualKind::kBuiltinMethod) && heap.virtual_field(method, 1) == self &&
+         heap.virtual_field(method, 0).object() == cpython::lookup_type(&PyBaseObject_Type, of);
 }
 
 // object.__reduce_ex__(self, protocol), of protocols that make the object by its class alone.
@@ -68,13 +67,13 @@ Task<Val> object_reduce(Drive& drive, Arguments args) {
   if (type == nullptr || self.is_reg() || protocol == nullptr || !PyLong_CheckExact(protocol) ||
       PyLong_AsLongAndOverflow(protocol, &overflow) < 2 || overflow != 0 || !is_reduced_by_object(recorder, self, type))
     co_await drive.unknown();
-  PyObject *newobj = maker(recorder), *dict = nullptr;
+  PyObject *newobj = maker(recorder.reads), *dict = nullptr;
   if (newobj == nullptr || (self.is_const() && (!guard_instance(recorder, self.object(), &dict) || dict == nullptr)))
     co_await drive.unknown();
   if (type->tp_getattro != PyObject_GenericGetAttr) {
     co_await attribute_or_none(drive, self, reduce);
     const Val method = co_await attribute_or_none(drive, self, get_state);
-    if (!is_own_method(recorder, method, self, get_state)) co_await drive.unknown();
+    if (!is_own_method(recorder.heap, method, self, get_state)) co_await drive.unknown();
   }
   Objects keys;
   Vals values;

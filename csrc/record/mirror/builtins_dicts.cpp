@@ -28,9 +28,9 @@ int mapping_find(Recorder& recorder, Val dict, Val key, Val* value) {
 namespace {
 
 // A dict whose items the recording may write: fresh, an argument, or an exact one that existed before.
-bool may_write(Recorder& recorder, Val dict) {
-  if (dict.is_virtual()) return holds_dict(recorder.heap.model(dict));
-  PyTypeObject* type = recorder.heap.type_of(dict);
+bool may_write(Heap& heap, Val dict) {
+  if (dict.is_virtual()) return holds_dict(heap.model(dict));
+  PyTypeObject* type = heap.type_of(dict);
   return dict.is_const() && (type == &PyDict_Type || type == &PyODict_Type || type == default_dict_type());
 }
 
@@ -44,7 +44,7 @@ bool write_item(Recorder& recorder, Val dict, PyObject* key, Val value) {
 
 Task<Val> dict_pop(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
-  if (!may_write(recorder, args.values[0])) co_await drive.unknown();
+  if (!may_write(recorder.heap, args.values[0])) co_await drive.unknown();
   Val value;
   const int found = mapping_find(recorder, args.values[0], args.values[1], &value);
   if (found < 0) co_await drive.unknown();
@@ -57,7 +57,7 @@ Task<Val> dict_pop(Drive& drive, Arguments args) {
 
 Task<Val> dict_setdefault(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
-  if (!may_write(recorder, args.values[0])) co_await drive.unknown();
+  if (!may_write(recorder.heap, args.values[0])) co_await drive.unknown();
   Val value;
   const int found = mapping_find(recorder, args.values[0], args.values[1], &value);
   if (found < 0) co_await drive.unknown();
@@ -72,7 +72,7 @@ Task<Val> dict_popitem(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
   PyObject* key = nullptr;
   Val value;
-  if (!may_write(recorder, args.values[0]) || recorder.heap.type_of(args.values[0]) != &PyDict_Type)
+  if (!may_write(recorder.heap, args.values[0]) || recorder.heap.type_of(args.values[0]) != &PyDict_Type)
     co_await drive.unknown();
   const int found = entry_at(recorder, args.values[0], 0, true, &key, &value);
   if (found < 0) co_await drive.unknown();
@@ -116,7 +116,8 @@ Task<Val> dict_clear(Drive& drive, Arguments args) {
   Objects keys;
   Vals values;
   const Val dict = args.values[0];
-  if (!may_write(recorder, args.values[0]) || !dict_content(recorder, dict, &keys, &values)) co_await drive.unknown();
+  if (!may_write(recorder.heap, args.values[0]) || !dict_content(recorder, dict, &keys, &values))
+    co_await drive.unknown();
   const Vals nothing;
   if (dict.is_const()) {
     if (!recorder.reads.touch_dict(dict.object()) || !call_method(recorder, dict, "clear", nothing))
@@ -195,7 +196,7 @@ Task<Val> dict_move_to_end(Drive& drive, Arguments args) {
 
 Task<Val> dict_setitem(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
-  if (!may_write(recorder, args.values[0])) co_await drive.unknown();
+  if (!may_write(recorder.heap, args.values[0])) co_await drive.unknown();
   PyObject* key = key_in(recorder, args.values[0], args.values[1]);
   if (key == nullptr || !write_item(recorder, args.values[0], key, args.values[2])) co_await drive.unknown();
   co_return none_value();
@@ -203,7 +204,7 @@ Task<Val> dict_setitem(Drive& drive, Arguments args) {
 
 Task<Val> dict_delitem(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
-  if (!may_write(recorder, args.values[0])) co_await drive.unknown();
+  if (!may_write(recorder.heap, args.values[0])) co_await drive.unknown();
   Val value;
   const int found = mapping_find(recorder, args.values[0], args.values[1], &value);
   if (found < 0) co_await drive.unknown();
@@ -218,7 +219,7 @@ static Task<Vals> pair_of(Drive& drive, Val dict, Val pair) {
   Recorder& recorder = drive.recorder();
   const PyTypeObject* type = recorder.heap.type_of(dict);
   const bool ordered = type != nullptr && PyType_IsSubtype(const_cast<PyTypeObject*>(type), &PyODict_Type) != 0;
-  if (ordered && is_drawn(recorder, pair)) co_await drive.unknown();
+  if (ordered && is_drawn(recorder.heap, pair)) co_await drive.unknown();
   const Vals fields = co_await collect(drive, pair);
   if (fields.size() != 2) co_await drive.unknown();
   co_return fields;
@@ -250,7 +251,7 @@ static Task<bool> update_with_pairs(Drive& drive, Arguments args) {
 // dict.update(other=(), **more): of a mapping, or of pairs.
 Task<Val> dict_update(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
-  if (!may_write(recorder, args.values[0])) co_await drive.unknown();
+  if (!may_write(recorder.heap, args.values[0])) co_await drive.unknown();
   Objects keys;
   Vals values;
   if (args.positional() == 2) {
@@ -259,7 +260,7 @@ Task<Val> dict_update(Drive& drive, Arguments args) {
         recorder.heap.is_virtual(other, VirtualKind::kView) && recorder.heap.type_of(other) != &PyDictProxy_Type;
     if (!view && merge_content(recorder, other, &keys, &values)) {
       // A mapping whose items are known.
-    } else if (!recorder.live() || is_dict_like(recorder, other) || may_be_mapping(recorder, other)) {
+    } else if (!recorder.live() || is_dict_like(recorder.heap, other) || may_be_mapping(recorder, other)) {
       co_await drive.unknown();
     } else {
       co_await update_with_pairs(drive, args);

@@ -15,9 +15,9 @@
 namespace pijit {
 namespace {
 
-bool is_idle(const Recorder& recorder, PyObject* callable) {
+bool is_idle(const Kernel& recording, PyObject* callable) {
   if (cpython::is_cache_of_types(callable)) return true;
-  return recorder.adapter() != nullptr && recorder.adapter()->foreign_call(callable) == ForeignCall::kIdle;
+  return recording.adapter() != nullptr && recording.adapter()->foreign_call(callable) == ForeignCall::kIdle;
 }
 
 void take_idle(Recorder& recorder, ShadowFrame& frame, PyObject* result) {

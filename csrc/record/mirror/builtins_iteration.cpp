@@ -34,7 +34,7 @@ Task<Val> make_set(Drive& drive, Arguments args) {
     co_return args.values[0];
   KeyList keys;
   if (args.values.empty()) co_return new_set(recorder, kType, keys);
-  const bool table = has_table(recorder, args.values[0]);
+  const bool table = has_table(recorder.heap, args.values[0]);
   if (!set_keys(recorder, args.values[0], &keys)) {
     Restart restart(drive, args.values[0]);
     const Val iterator = co_await get_iter(drive, args.values[0]);
@@ -139,7 +139,7 @@ Task<Val> builtin_next(Drive& drive, Arguments args) {
 Task<Val> make_enumerate(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
   if (!args.names.empty() && !has_name(args.names[0], "start")) co_await drive.unknown();
-  Val start = args.values.size() == 2 ? force(recorder, args.values[1]) : number_value(recorder, 0);
+  Val start = args.values.size() == 2 ? force(recorder, args.values[1]) : number_value(recorder.reads, 0);
   if (start.object() == nullptr || !PyLong_CheckExact(start.object())) co_await drive.unknown();
   Val inner = co_await get_iter(drive, args.values[0]);
   Val result = new_virtual(recorder, VirtualKind::kEnumerate, &PyEnum_Type);
@@ -191,13 +191,13 @@ Task<Val> make_reversed(Drive& drive, Arguments args) {
   set_field(recorder, iterator, field::kIterator::kReversed, Val::constant(Py_True));
   const Py_ssize_t size =
       type == &PyList_Type ? count_items(recorder, args.values[0]) : iterated_size(recorder, args.values[0]);
-  if (size >= 0) set_field(recorder, iterator, field::kIterator::kSize, number_value(recorder, size));
+  if (size >= 0) set_field(recorder, iterator, field::kIterator::kSize, number_value(recorder.reads, size));
   co_return iterator;
 }
 
 Task<Val> builtin_sum(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
-  Val total = args.values.size() == 2 ? args.values[1] : number_value(recorder, 0);
+  Val total = args.values.size() == 2 ? args.values[1] : number_value(recorder.reads, 0);
   PyTypeObject* type = recorder.heap.type_of(total);
   if (type == nullptr) co_await drive.unknown();
   if (type == &PyUnicode_Type || type == &PyBytes_Type || type == &PyByteArray_Type) co_await drive.raise();
@@ -210,7 +210,7 @@ Task<Val> builtin_sum(Drive& drive, Arguments args) {
     if (item.is_null()) {
       const bool copies = first && (type == &PyLong_Type || type == &PyFloat_Type);
       if (copies)
-        total = co_await binary(drive, nb::kSubtract, total, number_value(recorder, 0));  // -0.0 stays what it is
+        total = co_await binary(drive, nb::kSubtract, total, number_value(recorder.reads, 0));  // -0.0 stays what it is
       co_return total;
     }
     PyTypeObject* of = recorder.heap.type_of(item);

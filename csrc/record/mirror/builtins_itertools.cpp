@@ -10,8 +10,8 @@
 namespace pijit {
 namespace {
 
-void no_rebuild(Recorder& recorder, Val iterator) {
-  recorder.heap.note_begun(iterator);
+void no_rebuild(Heap& heap, Val iterator) {
+  heap.note_begun(iterator);
 }
 
 Val make(Recorder& recorder, PyTypeObject* type, const Vals& fields) {
@@ -71,7 +71,7 @@ Task<Val> next_of_chain(Drive& drive, Arguments args) {
   for (uint32_t at = 0; at < recorder.heap.model(self).items.size(); ++at) {
     Val source = recorder.heap.virtual_field(self, at);
     if (source == over) continue;
-    if (!is_iterator(recorder, source)) {
+    if (!is_iterator(recorder.heap, source)) {
       source = co_await get_iter(drive, source);
       set_field(recorder, self, at, source);
     }
@@ -86,7 +86,7 @@ Task<Val> next_of_chain(Drive& drive, Arguments args) {
 
 Task<Val> make_islice(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
-  Val start = number_value(recorder, 0), stop = args.values[1], step = number_value(recorder, 1);
+  Val start = number_value(recorder.reads, 0), stop = args.values[1], step = number_value(recorder.reads, 1);
   if (args.values.size() > 2) {
     start = args.values[1].object() == Py_None ? start : args.values[1];
     stop = args.values[2];
@@ -126,15 +126,15 @@ Task<Val> next_of_islice(Drive& drive, Arguments args) {
   if (!over && !(wanted > 0 && item.is_null())) item = co_await iter_next(drive, source);
   if (over || item.is_null()) {
     set_field(recorder, self, 0, empty_iterator(recorder));
-    set_field(recorder, self, 1, number_value(recorder, 0));
-    set_field(recorder, self, 2, number_value(recorder, 0));
+    set_field(recorder, self, 1, number_value(recorder.reads, 0));
+    set_field(recorder, self, 2, number_value(recorder.reads, 0));
     co_return Val();
   }
   // Counted from here: the next one is step - 1 further, the end is so much nearer.
   Py_ssize_t next = step - 1, left = stop - skip - 1;
   if (!endless && next > left) next = left;
-  set_field(recorder, self, 1, number_value(recorder, next));
-  if (!endless) set_field(recorder, self, 2, number_value(recorder, left));
+  set_field(recorder, self, 1, number_value(recorder.reads, next));
+  if (!endless) set_field(recorder, self, 2, number_value(recorder.reads, left));
   co_return item;
 }
 
@@ -148,7 +148,7 @@ Task<Val> make_repeat(Drive& drive, Arguments args) {
   if (!times.is_null()) {
     times = force(recorder, times);
     if (times.object() == nullptr || !PyLong_CheckExact(times.object())) co_await drive.unknown();
-    fields.push_back(cpython::int_sign(times.object()) < 0 ? number_value(recorder, 0) : times);
+    fields.push_back(cpython::int_sign(times.object()) < 0 ? number_value(recorder.reads, 0) : times);
   }
   co_return make(recorder, known_type<kRepeat>(), fields);
 }
@@ -159,7 +159,7 @@ Task<Val> next_of_repeat(Drive& drive, Arguments args) {
   if (recorder.heap.model(self).items.size() == 1) co_return item;
   const Py_ssize_t left = PyLong_AsSsize_t(recorder.heap.virtual_field(self, 1).object());
   if (left == 0) co_return Val();
-  set_field(recorder, self, 1, number_value(recorder, left - 1));
+  set_field(recorder, self, 1, number_value(recorder.reads, left - 1));
   co_return item;
 }
 
@@ -172,8 +172,8 @@ Task<Val> make_count(Drive& drive, Arguments args) {
   // From a bool or an instance of another class of integers it counts in plain ones.
   if (type != &PyLong_Type && (type->tp_flags & Py_TPFLAGS_LONG_SUBCLASS) != 0) co_await drive.unknown();
   Vals fields;
-  fields.push_back(start.is_null() ? number_value(recorder, 0) : start);
-  fields.push_back(step.is_null() ? number_value(recorder, 1) : step);
+  fields.push_back(start.is_null() ? number_value(recorder.reads, 0) : start);
+  fields.push_back(step.is_null() ? number_value(recorder.reads, 1) : step);
   co_return make(recorder, known_type<kCount>(), fields);
 }
 
@@ -195,7 +195,7 @@ Task<Val> make_cycle(Drive& drive, Arguments args) {
 Task<Val> next_of_cycle(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
   const Val self = args.values[0];
-  no_rebuild(recorder, self);
+  no_rebuild(recorder.heap, self);
   if (recorder.heap.model(self).position == 0) {
     Val item = co_await iter_next(drive, recorder.heap.virtual_field(self, 0));
     if (!item.is_null()) {
@@ -253,7 +253,7 @@ Task<Val> next_of_dropwhile(Drive& drive, Arguments args) {
     const bool drop = co_await is_true(drive, answer);
     if (drop) continue;
     set_position(recorder, self, 1);
-    no_rebuild(recorder, self);
+    no_rebuild(recorder.heap, self);
     co_return item;
   }
 }
@@ -281,7 +281,7 @@ Task<Val> make_accumulate(Drive& drive, Arguments args) {
   if (fields[2].object() == Py_None) fields[2] = Val();
   fields[0] = co_await get_iter(drive, args.values[0]);
   Val iterator = make(drive.recorder(), known_type<kAccumulate>(), fields);
-  no_rebuild(drive.recorder(), iterator);
+  no_rebuild(drive.recorder().heap, iterator);
   co_return iterator;
 }
 
@@ -313,7 +313,7 @@ Task<Val> make_pairwise(Drive& drive, Arguments args) {
   Vals fields(2);
   fields[0] = co_await get_iter(drive, args.values[0]);
   Val iterator = make(drive.recorder(), known_type<kPairwise>(), fields);
-  no_rebuild(drive.recorder(), iterator);
+  no_rebuild(drive.recorder().heap, iterator);
   co_return iterator;
 }
 
@@ -339,7 +339,7 @@ Task<Val> make_zip_longest(Drive& drive, Arguments args) {
     fields.push_back(source);
   }
   Val iterator = make(drive.recorder(), known_type<kZipLongest>(), fields);
-  no_rebuild(drive.recorder(), iterator);
+  no_rebuild(drive.recorder().heap, iterator);
   co_return iterator;
 }
 
@@ -422,7 +422,7 @@ Task<Val> make_selection(Drive& drive, Arguments args) {
   if (failed) co_await drive.unknown();
   Val iterator = new_virtual(recorder, VirtualKind::kIterator, type);
   set_field(recorder, iterator, 0, recorder.new_tuple(&PyTuple_Type, rows.data(), rows.size()));
-  no_rebuild(recorder, iterator);
+  no_rebuild(recorder.heap, iterator);
   co_return iterator;
 }
 

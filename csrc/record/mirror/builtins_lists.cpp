@@ -38,7 +38,7 @@ bool read_index(Recorder& recorder, Val value, Py_ssize_t* index) {
 
 Task<Val> list_append(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
-  if (is_own_list(recorder, args.values[0])) {
+  if (is_own_list(recorder.heap, args.values[0])) {
     if (!call_known(recorder, method_of_list("append"), args.values)) co_await drive.unknown();
     co_return none_value();
   }
@@ -52,7 +52,7 @@ Task<Val> list_append(Drive& drive, Arguments args) {
 // Adds what an iterable gives: a known container at once, of any other each item before the next one is drawn.
 Task<bool> extend(Drive& drive, Val container, Val model, Val source) {
   Recorder& recorder = drive.recorder();
-  if (is_drawn(recorder, source)) {
+  if (is_drawn(recorder.heap, source)) {
     Filling filling(drive, container, model, "extend");
     Restart restart(drive, source);
     const Val iterator = co_await get_iter(drive, source);
@@ -91,7 +91,7 @@ Task<Val> list_insert(Drive& drive, Arguments args) {
   at = at < 0 ? std::max<Py_ssize_t>(at + size, 0) : std::min(at, size);
   const Vals more(1, args.values[2]);
   Vals real;
-  real.push_back(number_value(recorder, at));
+  real.push_back(number_value(recorder.reads, at));
   real.push_back(args.values[2]);
   if (!splice(recorder, list, static_cast<size_t>(at), 0, more, "insert", real)) co_await drive.unknown();
   co_return none_value();
@@ -109,7 +109,7 @@ Task<Val> list_pop(Drive& drive, Arguments args) {
   Val item = recorder.heap.model(list).items[static_cast<size_t>(at)];
   const Vals nothing;
   Vals real;
-  if (recorder.heap.type_of(list) == &PyList_Type) real.push_back(number_value(recorder, at));
+  if (recorder.heap.type_of(list) == &PyList_Type) real.push_back(number_value(recorder.reads, at));
   if (!splice(recorder, list, static_cast<size_t>(at), 1, nothing, "pop", real)) co_await drive.unknown();
   co_return item;
 }
@@ -133,7 +133,7 @@ Task<Val> list_remove(Drive& drive, Arguments args) {
   if (at == items.size()) co_await drive.raise();
   const Vals nothing;
   Vals real;
-  real.push_back(number_value(recorder, static_cast<Py_ssize_t>(at)));
+  real.push_back(number_value(recorder.reads, static_cast<Py_ssize_t>(at)));
   if (!splice(recorder, list, at, 1, nothing, "__delitem__", real)) co_await drive.unknown();
   co_return none_value();
 }
@@ -203,7 +203,7 @@ Task<Val> sequence_count(Drive& drive, Arguments args) {
     const bool equal = co_await equals(drive, items[i], args.values[1]);
     count += equal;
   }
-  co_return number_value(drive.recorder(), count);
+  co_return number_value(drive.recorder().reads, count);
 }
 
 Task<Val> sequence_index(Drive& drive, Arguments args) {
@@ -220,7 +220,7 @@ Task<Val> sequence_index(Drive& drive, Arguments args) {
   items.resize(static_cast<size_t>(std::max(bounds[0], bounds[1])));
   const size_t at = co_await find(drive, items, args.values[1], static_cast<size_t>(bounds[0]));
   if (at == items.size() || static_cast<Py_ssize_t>(at) >= bounds[1]) co_await drive.raise();
-  co_return number_value(recorder, static_cast<Py_ssize_t>(at));
+  co_return number_value(recorder.reads, static_cast<Py_ssize_t>(at));
 }
 
 // A slice of adjacent items, as bounds and positions, of a list that has another size now.
@@ -230,7 +230,7 @@ Val clip_slice(Recorder& recorder, Py_ssize_t size, Py_ssize_t bounds[3], std::v
   positions->clear();
   for (Py_ssize_t i = bounds[0]; i < bounds[1]; ++i) positions->push_back(static_cast<size_t>(i));
   const Val slice = new_virtual(recorder, VirtualKind::kSlice, &PySlice_Type);
-  for (uint32_t i = 0; i < 2; ++i) set_field(recorder, slice, i, number_value(recorder, bounds[i]));
+  for (uint32_t i = 0; i < 2; ++i) set_field(recorder, slice, i, number_value(recorder.reads, bounds[i]));
   set_field(recorder, slice, field::kSlice::kStep, none_value());
   return slice;
 }
@@ -269,7 +269,7 @@ Task<Val> list_setitem(Drive& drive, Arguments args) {
   bool written = false;
   if (!slice) {
     if (positions.empty()) co_await drive.raise();
-    real[0] = number_value(recorder, static_cast<Py_ssize_t>(positions[0]));
+    real[0] = number_value(recorder.reads, static_cast<Py_ssize_t>(positions[0]));
     real.push_back(value);
     written = splice(recorder, list, positions[0], 1, given, "__setitem__", real);
   } else {
@@ -315,7 +315,7 @@ Task<Val> list_delitem(Drive& drive, Arguments args) {
   const size_t size = recorder.heap.model(list).items.size();
   if (!read_positions(recorder, key, size, &positions, &slice, bounds)) co_await drive.unknown();
   if (!slice && positions.empty()) co_await drive.raise();
-  const Vals nothing, real(1, slice ? key : number_value(recorder, static_cast<Py_ssize_t>(positions[0])));
+  const Vals nothing, real(1, slice ? key : number_value(recorder.reads, static_cast<Py_ssize_t>(positions[0])));
   const bool together = !slice || bounds[2] == 1;
   const size_t first = !positions.empty() ? positions[0] : 0;
   bool written = false;
@@ -345,7 +345,7 @@ Task<Val> list_imul(Drive& drive, Arguments args) {
   if (list.is_null() || !read_index(recorder, args.values[1], &times)) co_await drive.unknown();
   const Vals items = recorder.heap.model(list).items;
   if (grows_too_long(items.size(), times)) co_await drive.unknown();
-  Vals made, real(1, number_value(recorder, times));
+  Vals made, real(1, number_value(recorder.reads, times));
   for (Py_ssize_t i = 0; i < times; ++i) made.insert(made.end(), items.begin(), items.end());
   if (!set_items(recorder, list, made, "__imul__", real)) co_await drive.unknown();
   co_return args.values[0];
@@ -376,7 +376,7 @@ Task<Val> deque_extend(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
   if (!recorder.heap.is_virtual(args.values[0], VirtualKind::kDeque)) co_await drive.unknown();
   const Val deque = args.values[0];
-  const bool drawn = is_drawn(recorder, args.values[1]);
+  const bool drawn = is_drawn(recorder.heap, args.values[1]);
   const size_t before = recorder.heap.model(deque).items.size();
   co_await extend(drive, deque, deque, args.values[1]);
   if (!drawn && recorder.heap.model(deque).items.size() != before) recorder.heap.reshape(deque);

@@ -76,11 +76,11 @@ Invoke builtin_isinstance(Recorder& recorder, ShadowFrame& frame, Arguments& arg
 }
 
 // issubclass for one class, as instance_of.
-int subclass_of(Recorder& recorder, PyTypeObject* type, PyObject* cls) {
+int subclass_of(ReadSet& reads, PyTypeObject* type, PyObject* cls) {
   if (cls == nullptr || !PyType_Check(cls)) return -1;
   static PyObject* const check = PyUnicode_InternFromString("__subclasscheck__");
-  if (recorder.reads.lookup_type(Py_TYPE(cls), check) != of_type(check)) return -1;
-  recorder.reads.guard_type_version(type);
+  if (reads.lookup_type(Py_TYPE(cls), check) != of_type(check)) return -1;
+  reads.guard_type_version(type);
   return PyType_IsSubtype(type, reinterpret_cast<PyTypeObject*>(cls));
 }
 
@@ -95,7 +95,7 @@ Invoke builtin_issubclass(Recorder& recorder, ShadowFrame& frame, Arguments& arg
   }
   bool found = false;
   for (size_t i = 0; i < classes.size() && !found; ++i) {
-    const int yes = subclass_of(recorder, reinterpret_cast<PyTypeObject*>(type), classes[i].object());
+    const int yes = subclass_of(recorder.reads, reinterpret_cast<PyTypeObject*>(type), classes[i].object());
     if (!recorder.live()) return Invoke::kStopped;
     if (yes < 0) return Invoke::kUnknown;
     found = yes > 0;
@@ -292,7 +292,7 @@ Invoke give_id(Recorder& recorder, ShadowFrame& frame, int pops, Val number) {
 Invoke builtin_id(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
   const Val value = args.values[0];
   const bool tensor = touches_tensor(recorder, value);
-  PyObject* object = tensor ? tensor_source(recorder, value).object() : value.object();
+  PyObject* object = tensor ? tensor_source(recorder.loading, value).object() : value.object();
   if (object == nullptr && !tensor) {
     PyTypeObject* type = recorder.heap.type_of(value);
     const bool known = value.is_virtual() || (type != nullptr && cpython::is_scalar_type(type));

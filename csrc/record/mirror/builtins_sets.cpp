@@ -201,7 +201,7 @@ Task<Val> set_combine_update(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
   Val set = known_set(recorder, args);
   if (set.is_null()) co_await drive.unknown();
-  const auto drawn = [&](Val source) { return is_drawn(recorder, source); };
+  const auto drawn = [&](Val source) { return is_drawn(recorder.heap, source); };
   if (std::any_of(args.values.begin() + 1, args.values.end(), drawn)) {
     if (args.values.size() != 2) co_await drive.unknown();
     co_await update_from<kHow>(drive, args.values[0], set, args.values[1]);
@@ -218,7 +218,7 @@ Task<Val> set_combine_update(Drive& drive, Arguments args) {
     } else {
       keys = combine(kHow, keys, others);
     }
-    by_table = by_table || (kHow == Combine::kUnion && has_table(recorder, args.values[i]));
+    by_table = by_table || (kHow == Combine::kUnion && has_table(recorder.heap, args.values[i]));
     operands.push_back(given(recorder, args.values[i], others));
   }
   const size_t size = kHow == Combine::kUnion ? recorder.heap.model(set).keys.size() + more.size() : keys.size();
@@ -264,7 +264,7 @@ Task<Val> set_relation(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
   Keys mine;
   if (!set_keys(recorder, args.values[0], &mine)) co_await drive.unknown();
-  if (is_drawn(recorder, args.values[1])) {
+  if (is_drawn(recorder.heap, args.values[1])) {
     const Val answer = co_await relation_to_items<kWhich>(drive, args.values[0], args.values[1]);
     co_return answer;
   }

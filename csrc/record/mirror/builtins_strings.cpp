@@ -14,9 +14,8 @@ PyObject* interned(const char* text) {
   return PyUnicode_InternFromString(text);
 }
 
-Val text_of(Recorder& recorder, const std::string& text) {
-  return recorder.reads.owned(
-      Ref::steal(PyUnicode_FromStringAndSize(text.data(), static_cast<Py_ssize_t>(text.size()))).get());
+Val text_of(ReadSet& reads, const std::string& text) {
+  return reads.owned(Ref::steal(PyUnicode_FromStringAndSize(text.data(), static_cast<Py_ssize_t>(text.size()))).get());
 }
 
 // Appends what may be written in UTF-8. False: a lone surrogate is in it.
@@ -28,10 +27,10 @@ bool append_utf8(PyObject* text, std::string* out) {
   return true;
 }
 
-Val owned_text(Recorder& recorder, PyObject* made) {
+Val owned_text(ReadSet& reads, PyObject* made) {
   Ref text = Ref::steal(made);
   if (!text) PyErr_Clear();
-  return text ? recorder.reads.owned(text.get()) : Val();
+  return text ? reads.owned(text.get()) : Val();
 }
 
 // A class, a function of a module, ...: its text never changes while its type does not.
@@ -71,13 +70,13 @@ Task<Val> repr_container(Drive& drive, Val value) {
       text += (i == 0 ? "" : ", ") + left + ": " + right;
     }
     drive.leave_repr();
-    co_return text_of(recorder, "{" + text + "}");
+    co_return text_of(recorder.reads, "{" + text + "}");
   }
   if (!try_items(recorder, value, &items)) co_await drive.unknown();
   const std::string text = co_await repr_items(drive, items);
   drive.leave_repr();
-  if (type == &PyList_Type) co_return text_of(recorder, "[" + text + "]");
-  co_return text_of(recorder, "(" + text + (items.size() == 1 ? ",)" : ")"));
+  if (type == &PyList_Type) co_return text_of(recorder.reads, "[" + text + "]");
+  co_return text_of(recorder.reads, "(" + text + (items.size() == 1 ? ",)" : ")"));
 }
 
 // A method of the class in Python that makes text.
@@ -87,8 +86,8 @@ Task<Val> special_text(Drive& drive, Val value, PyObject* name, Vals more) {
   co_return text;
 }
 
-bool in_python(Recorder& recorder, PyTypeObject* type, PyObject* name) {
-  PyObject* method = (type->tp_flags & Py_TPFLAGS_HEAPTYPE) != 0 ? recorder.reads.lookup_type(type, name) : nullptr;
+bool in_python(ReadSet& reads, PyTypeObject* type, PyObject* name) {
+  PyObject* method = (type->tp_flags & Py_TPFLAGS_HEAPTYPE) != 0 ? reads.lookup_type(type, name) : nullptr;
   return method != nullptr && Py_TYPE(method) == &PyFunction_Type;
 }
 
@@ -100,14 +99,14 @@ Task<Val> repr_of(Drive& drive, Val value) {
   if (value.is_reg() && !touches_tensor(recorder, value)) value = force(recorder, value);
   PyTypeObject* type = value.is_null() ? nullptr : guarded_type(recorder, value);
   if (type == nullptr) co_await drive.unknown();
-  if (in_python(recorder, type, name)) {
+  if (in_python(recorder.reads, type, name)) {
     Vals none;
     Val text = co_await special_text(drive, value, name, none);
     co_return text;
   }
   PyObject* object = value.object();
   if (object != nullptr && (is_plain_const(object) || has_fixed_text(recorder, object))) {
-    Val text = owned_text(recorder, PyObject_Repr(object));
+    Val text = owned_text(recorder.reads, PyObject_Repr(object));
     if (text.is_null()) co_await drive.unknown();
     co_return text;
   }
@@ -124,7 +123,7 @@ Task<Val> str_of(Drive& drive, Val value) {
   PyTypeObject* type = value.is_null() ? nullptr : guarded_type(recorder, value);
   if (type == nullptr) co_await drive.unknown();
   if (type == &PyUnicode_Type) co_return value;
-  if (in_python(recorder, type, name)) {
+  if (in_python(recorder.reads, type, name)) {
     Vals none;
     Val text = co_await special_text(drive, value, name, none);
     co_return text;
@@ -136,7 +135,7 @@ Task<Val> str_of(Drive& drive, Val value) {
     if (!known || is_foreign(recorder.heap, value) || recorder.heap.model(value).items.empty() ||
         !try_items(recorder, recorder.heap.virtual_field(value, 0), &args) || args.size() > 1)
       co_await drive.unknown();
-    if (args.empty()) co_return text_of(recorder, "");
+    if (args.empty()) co_return text_of(recorder.reads, "");
     if (of_key) {
       Val text = co_await repr_of(drive, args[0]);
       co_return text;
@@ -148,7 +147,7 @@ Task<Val> str_of(Drive& drive, Val value) {
     // Text of a number or string of a class that inherits it.
     PyObject* object = value.object();
     if (object == nullptr || !is_plain_const(object)) co_await drive.unknown();
-    Val text = owned_text(recorder, PyObject_Str(object));
+    Val text = owned_text(recorder.reads, PyObject_Str(object));
     co_return text;
   }
   Val text = co_await repr_of(drive, value);
@@ -162,7 +161,7 @@ Task<Val> format_of(Drive& drive, Val value, Val spec) {
   PyTypeObject* type = value.is_null() ? nullptr : guarded_type(recorder, value);
   PyObject* how = spec.object();
   if (type == nullptr || how == nullptr || !PyUnicode_Check(how)) co_await drive.unknown();
-  if (in_python(recorder, type, name)) {
+  if (in_python(recorder.reads, type, name)) {
     Vals more(1, spec);
     Val text = co_await special_text(drive, value, name, more);
     co_return text;
@@ -188,7 +187,7 @@ namespace {
 
 Task<Val> make_str(Drive& drive, Arguments args) {
   if (!args.names.empty() || args.values.size() > 1) co_await drive.unknown();
-  if (args.values.empty()) co_return text_of(drive.recorder(), "");
+  if (args.values.empty()) co_return text_of(drive.recorder().reads, "");
   Val text = co_await str_of(drive, args.values[0]);
   co_return text;
 }
@@ -207,7 +206,7 @@ Task<Val> builtin_ascii(Drive& drive, Arguments args) {
 }
 
 Task<Val> builtin_format(Drive& drive, Arguments args) {
-  Val spec = args.values.size() == 2 ? args.values[1] : text_of(drive.recorder(), "");
+  Val spec = args.values.size() == 2 ? args.values[1] : text_of(drive.recorder().reads, "");
   Val text = co_await format_of(drive, args.values[0], spec);
   co_return text;
 }
@@ -235,7 +234,7 @@ Task<Val> str_join(Drive& drive, Arguments args) {
   }
   PyObject* separator = args.values[0].object();
   if (separator == nullptr || !PyUnicode_Check(separator)) co_await drive.unknown();
-  Val text = owned_text(recorder, PyUnicode_Join(separator, list.get()));
+  Val text = owned_text(recorder.reads, PyUnicode_Join(separator, list.get()));
   if (text.is_null()) co_await drive.unknown();
   co_return text;
 }
@@ -314,12 +313,12 @@ Task<Val> str_format(Drive& drive, Arguments args) {
     if (field.conversion != 0 && field.conversion != 's' && field.conversion != 'r') co_await drive.unknown();
     if (field.conversion == 's') value = co_await str_of(drive, value);
     if (field.conversion == 'r') value = co_await repr_of(drive, value);
-    Val part = co_await format_of(drive, value, text_of(recorder, field.spec));
+    Val part = co_await format_of(drive, value, text_of(recorder.reads, field.spec));
     const bool alone = text.empty() && i + 2 == fields.size() && fields[i + 1].before.empty();
     if (alone && recorder.heap.type_of(part) == &PyUnicode_Type) co_return part;
     if (!append_utf8(part.object(), &text)) co_await drive.unknown();
   }
-  co_return text_of(recorder, text);
+  co_return text_of(recorder.reads, text);
 }
 
 }  // namespace
@@ -331,7 +330,7 @@ Task<Val> percent(Drive& drive, Val format, Val values) {
   if (!append_utf8(format.object(), &text)) co_await drive.unknown();
   Vals items;
   Objects keys;
-  const bool mapping = is_dict_like(recorder, values);
+  const bool mapping = is_dict_like(recorder.heap, values);
   const bool tuple = recorder.heap.type_of(values) == &PyTuple_Type;
   if (mapping && !dict_content(recorder, values, &keys, &items)) co_await drive.unknown();
   if (tuple && !try_items(recorder, values, &items)) co_await drive.unknown();
@@ -373,7 +372,7 @@ Task<Val> percent(Drive& drive, Val format, Val values) {
 bool step_format(Recorder& recorder, ShadowFrame& frame, int conversion, bool with_spec) {
   Arguments args;
   args.values = {frame.top(with_spec ? 2 : 1), recorder.reads.owned(Ref::steal(PyLong_FromLong(conversion)).get()),
-                 with_spec ? frame.top() : text_of(recorder, "")};
+                 with_spec ? frame.top() : text_of(recorder.reads, "")};
   return drive(recorder, frame, format_field, args, with_spec ? 2 : 1) != Invoke::kUnknown;
 }
 

@@ -28,8 +28,8 @@ bool is_exception_group(PyTypeObject* type) {
 
 namespace {
 
-Val no_message(Recorder& recorder) {
-  return recorder.reads.owned(Ref::steal(PyUnicode_FromString("")).get());
+Val no_message(ReadSet& reads) {
+  return reads.owned(Ref::steal(PyUnicode_FromString("")).get());
 }
 
 PyTypeObject* type_object(PyObject* type) {
@@ -46,8 +46,8 @@ const GroupNames& group_names() {
   return table;
 }
 
-Val held_field(Recorder& recorder, Val exception, size_t index) {
-  const Vals& fields = recorder.heap.model(exception).items;
+Val held_field(Heap& heap, Val exception, size_t index) {
+  const Vals& fields = heap.model(exception).items;
   return index < fields.size() ? fields[index] : Val();
 }
 
@@ -58,10 +58,9 @@ PyTypeObject* plain_group() {
 }
 
 // Which of Python's two classes of groups these make.
-PyTypeObject* class_of_parts(Recorder& recorder, const Vals& parts) {
+PyTypeObject* class_of_parts(Heap& heap, const Vals& parts) {
   for (Val part : parts)
-    if (recorder.heap.type_of(part) == nullptr ||
-        PyType_IsSubtype(recorder.heap.type_of(part), type_object(PyExc_Exception)) == 0)
+    if (heap.type_of(part) == nullptr || PyType_IsSubtype(heap.type_of(part), type_object(PyExc_Exception)) == 0)
       return type_object(PyExc_BaseExceptionGroup);
   return plain_group();
 }
@@ -79,8 +78,8 @@ bool parts_of(Recorder& recorder, Val group, Vals* parts) {
   return attr_find(recorder.heap, group, group_names().exceptions, &held) && try_items(recorder, held, parts);
 }
 
-bool leaves_method(Recorder& recorder, PyTypeObject* type, PyObject* name) {
-  return recorder.reads.lookup_type(type, name) == cpython::lookup_type(type_object(PyExc_BaseExceptionGroup), name);
+bool leaves_method(ReadSet& reads, PyTypeObject* type, PyObject* name) {
+  return reads.lookup_type(type, name) == cpython::lookup_type(type_object(PyExc_BaseExceptionGroup), name);
 }
 
 // 1: it is to be taken out, 0: not, -1: not known.
@@ -117,8 +116,8 @@ class Splitter {
  private:
   bool is_splittable(Val group, PyTypeObject* type) {
     Val notes;
-    if (type->tp_getattro != PyObject_GenericGetAttr || !leaves_method(recorder_, type, group_names().split) ||
-        !leaves_method(recorder_, type, group_names().derive) ||
+    if (type->tp_getattro != PyObject_GenericGetAttr || !leaves_method(recorder_.reads, type, group_names().split) ||
+        !leaves_method(recorder_.reads, type, group_names().derive) ||
         recorder_.reads.lookup_type(type, group_names().notes) != nullptr)
       return false;
     return !attr_find(recorder_.heap, group, group_names().notes, &notes) ||
@@ -134,9 +133,9 @@ class Splitter {
       set_field(recorder_, made, kBase, base);
       recorder_.heap.model(made).traced.all() = recorder_.heap.model(group).traced.all();
     }
-    if (const Val context = held_field(recorder_, group, kContext); !context.is_null())
+    if (const Val context = held_field(recorder_.heap, group, kContext); !context.is_null())
       set_field(recorder_, made, kContext, context);
-    const Val cause = held_field(recorder_, group, kCause);
+    const Val cause = held_field(recorder_.heap, group, kCause);
     set_field(recorder_, made, kCause, cause.is_null() ? Val::constant(Py_None) : cause);
     if (!attr_find(recorder_.heap, group, group_names().notes, &notes)) return made;
     const Vals lines = recorder_.heap.model(notes).items;
@@ -176,33 +175,32 @@ Matches by_class(Recorder& recorder, const std::vector<PyTypeObject*>& classes) 
 
 // Whose traceback begins where that of `exception` does after so many entries: the exception that got the first of
 // them, and how many it had then.
-std::pair<Val, size_t> traceback_owner(Recorder& recorder, Val exception) {
-  size_t length = recorder.heap.model(exception).traced.size();
+std::pair<Val, size_t> traceback_owner(Heap& heap, Val exception) {
+  size_t length = heap.model(exception).traced.size();
   for (;;) {
-    const Val base = held_field(recorder, exception, kBase);
+    const Val base = held_field(heap, exception, kBase);
     if (length == 0) return {};
     if (base.is_null()) return {exception, length};
-    const Trace& trace = recorder.trace();
+    const Trace& trace = heap.trace();
     const size_t before = trace.log[trace.virtuals[base.index()].tail].index;
     if (length > before) return {exception, length};
-    exception = recorder.heap.virtual_field(base, 0);
+    exception = heap.virtual_field(base, 0);
     length = before;
   }
 }
 
 // Raised again as it was caught, not raised in the clause. 1, 0, or -1: not known.
-int is_as_caught(Recorder& recorder, Val exception, Val caught) {
+int is_as_caught(Heap& heap, Val exception, Val caught) {
   for (const uint32_t at : {kCause, kContext}) {
-    Val one = held_field(recorder, exception, at), other = held_field(recorder, caught, at);
+    Val one = held_field(heap, exception, at), other = held_field(heap, caught, at);
     if (one.is_reg() || other.is_reg()) return -1;
     if (one.is_null()) one = Val::constant(Py_None);
     if (other.is_null()) other = Val::constant(Py_None);
     if (one == other) continue;
-    const bool at_entry =
-        recorder.heap.is_virtual(one, VirtualKind::kHandled) || recorder.heap.is_virtual(other, VirtualKind::kHandled);
+    const bool at_entry = heap.is_virtual(one, VirtualKind::kHandled) || heap.is_virtual(other, VirtualKind::kHandled);
     return at_entry ? -1 : 0;
   }
-  return traceback_owner(recorder, exception) == traceback_owner(recorder, caught);
+  return traceback_owner(heap, exception) == traceback_owner(heap, caught);
 }
 
 void collect_leaves(Recorder& recorder, Val exception, Vals* leaves) {
@@ -219,7 +217,7 @@ Val raised_in_the_end(Recorder& recorder, Val caught, const Vals& exceptions) {
     if (exception.object() == Py_None) continue;
     if (!recorder.heap.is_virtual(exception, VirtualKind::kException) || is_foreign(recorder.heap, exception))
       return Val();
-    const int again = is_as_caught(recorder, exception, caught);
+    const int again = is_as_caught(recorder.heap, exception, caught);
     if (again < 0) return Val();
     if (again > 0) {
       collect_leaves(recorder, exception, &leaves);
@@ -236,7 +234,7 @@ Val raised_in_the_end(Recorder& recorder, Val caught, const Vals& exceptions) {
   if (raised.empty()) return rest.is_null() ? Val::constant(Py_None) : rest;
   if (!rest.is_null()) raised.push_back(rest);
   if (raised.size() == 1) return raised[0];
-  return new_group(recorder, no_message(recorder), recorder.new_list(raised.data(), raised.size()), raised);
+  return new_group(recorder, no_message(recorder.reads), recorder.new_list(raised.data(), raised.size()), raised);
 }
 
 }  // namespace
@@ -247,7 +245,7 @@ Val new_group(Recorder& recorder, PyTypeObject* type, Val args, const Vals& part
   const Val held = tuple ? given : recorder.new_tuple(&PyTuple_Type, parts.data(), parts.size());
   const Val fixed[] = {message, held};
   const Val first = recorder.new_tuple(&PyTuple_Type, fixed, 2);
-  if (type == type_object(PyExc_BaseExceptionGroup)) type = class_of_parts(recorder, parts);
+  if (type == type_object(PyExc_BaseExceptionGroup)) type = class_of_parts(recorder.heap, parts);
   const Val group = new_virtual(recorder, VirtualKind::kException, type);
   set_field(recorder, group, kArgs, first);
   set_field(recorder, group, kArgs, args);
@@ -287,7 +285,7 @@ bool step_group_match(Recorder& recorder, ShadowFrame& frame, const std::vector<
   if (match.is_null()) {
     match = Val::constant(Py_None);
   } else if (naked) {
-    match = new_group(recorder, no_message(recorder), recorder.new_tuple(&PyTuple_Type, &match, 1), {match});
+    match = new_group(recorder, no_message(recorder.reads), recorder.new_tuple(&PyTuple_Type, &match, 1), {match});
   }
   Pending& pending = await(frame, 2, 2);
   pending.result = match;
@@ -326,10 +324,10 @@ Val exception_attribute(Recorder& recorder, Val exception, PyObject* name) {
   if (is_foreign(recorder.heap, exception)) return Val();
   const auto is = [&](const char* text) { return has_name(name, text); };
   const auto or_none = [&](size_t index) {
-    const Val value = held_field(recorder, exception, index);
+    const Val value = held_field(recorder.heap, exception, index);
     return value.is_null() ? Val::constant(Py_None) : value;
   };
-  if (is("args")) return held_field(recorder, exception, kArgs);
+  if (is("args")) return held_field(recorder.heap, exception, kArgs);
   if (is("__cause__")) return or_none(kCause);
   if (is("__traceback__")) return traceback_of(recorder, exception);
   if (!is("__context__")) return Val();

@@ -72,9 +72,9 @@ Val module_of(Recorder& recorder, Val function) {
   return module == nullptr ? Val::constant(Py_None) : constant(recorder, module);
 }
 
-Val doc_of(Recorder& recorder, PyCodeObject* code) {
+Val doc_of(ReadSet& reads, PyCodeObject* code) {
   PyObject* doc = cpython::docstring(code);
-  return doc != nullptr ? recorder.reads.owned(doc) : Val::constant(Py_None);
+  return doc != nullptr ? reads.owned(doc) : Val::constant(Py_None);
 }
 
 Val new_function_attribute(Recorder& recorder, Val function, PyObject* name) {
@@ -92,7 +92,7 @@ Val new_function_attribute(Recorder& recorder, Val function, PyObject* name) {
     case kModule:
       return module_of(recorder, function);
     case kDoc:
-      return doc_of(recorder, code);
+      return doc_of(recorder.reads, code);
     default:
       return Val::constant(Py_None);
   }

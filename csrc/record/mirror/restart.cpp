@@ -30,7 +30,7 @@ PyTypeObject* chain_type() {
 Restart::Restart(Drive& drive, Val iterable)
     : drive_(drive), recorder_(drive.recorder()), outer_(std::exchange(drive.restart(), this)) {
   ShadowFrame& frame = drive.frame();
-  if (!is_drawn(recorder_, iterable) || !is_untouched(recorder_.heap, frame.mark)) return;
+  if (!is_drawn(recorder_.heap, iterable) || !is_untouched(recorder_.heap, frame.mark)) return;
   operand_ = operand_of(frame, drive.pops(), iterable);
 }
 

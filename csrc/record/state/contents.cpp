@@ -19,7 +19,7 @@ bool holds_dict(const Model& content) {
 namespace {
 
 // The order of a set is its hash table's: that of the set itself, if it was made of scalars by this trace alone.
-bool set_items_in_order(Recorder& recorder, const Model& set, Vals* out) {
+bool set_items_in_order(ReadSet& reads, const Model& set, Vals* out) {
   if (set.real == nullptr || !set.home.is_null() || !PyAnySet_CheckExact(set.real) ||
       PySet_GET_SIZE(set.real) != static_cast<Py_ssize_t>(set.keys.size()))
     return false;
@@ -27,7 +27,7 @@ bool set_items_in_order(Recorder& recorder, const Model& set, Vals* out) {
   PyObject* item;
   while (cpython::next_set_item(set.real, &position, &item)) {
     if (!cpython::is_scalar(item) || !set.keys.holds(item)) return false;
-    out->push_back(recorder.reads.owned(item));
+    out->push_back(reads.owned(item));
   }
   return true;
 }
@@ -75,7 +75,7 @@ bool try_items(Recorder& recorder, Val iterable, Vals* out) {
         [[fallthrough]];
       case VirtualKind::kSet:
         if (content.kind == VirtualKind::kSet && content.keys.size() > 1)
-          return set_items_in_order(recorder, content, out);
+          return set_items_in_order(recorder.reads, content, out);
         for (PyObject* key : content.keys) out->push_back(keep_key(recorder, key));
         return true;
       case VirtualKind::kIterator:

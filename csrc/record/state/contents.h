@@ -12,7 +12,7 @@ bool is_reversed(const Model& iterator);
 Py_ssize_t next_reversed(const Model& iterator);
 
 // The list came in where the recording began in the middle of a function, and nothing but the frame holds it.
-bool is_own_list(Recorder& recorder, Val value);
+bool is_own_list(Heap& heap, Val value);
 
 // Read under guards where they existed before. False, -1: not known.
 bool dict_content(Recorder&, Val dict, Objects* keys, Vals* values);

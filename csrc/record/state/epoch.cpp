@@ -77,9 +77,9 @@ void begin_epoch(Recorder& recorder) {
 }
 
 // A generator's frame that nobody runs is found through what it has.
-void note_suspended(Recorder& recorder, uint32_t generator) {
-  each_value(*recorder.heap.model(generator).suspended,
-             [&](Val value) { recorder.heap.holders.note(value, generator, Holders::kSuspended); });
+void note_suspended(Heap& heap, uint32_t generator) {
+  each_value(*heap.model(generator).suspended,
+             [&](Val value) { heap.holders.note(value, generator, Holders::kSuspended); });
 }
 
 // Foreign code looked at the variables of a followed frame: at replay there must be such a frame.

@@ -8,6 +8,6 @@ namespace pijit {
 bool locals_were_seen(Recorder&);
 void begin_epoch(Recorder&);
 // A generator's frame that nobody runs is found through what it has.
-void note_suspended(Recorder&, uint32_t generator);
+void note_suspended(Heap&, uint32_t generator);
 
 }  // namespace pijit

@@ -311,24 +311,23 @@ bool is_as_raised(Recorder& recorder, Val exception) {
 
 Val stop_value(const Recorder& recorder) {
   if (recorder.heap.is_virtual(recorder.raise.value, VirtualKind::kException))
-    return stop_value(recorder, recorder.raise.value);
+    return stop_value(recorder.heap, recorder.raise.value);
   return recorder.raise.operation == Operation::kRaise ? Val::constant(Py_None) : Val();
 }
 
-Val stop_value(const Recorder& recorder, Val exception) {
-  const Vals& fields = recorder.heap.models[exception.index()]->items;
+Val stop_value(const Heap& heap, Val exception) {
+  const Vals& fields = heap.models[exception.index()]->items;
   if (fields.size() <= kInitArgs || fields[kInitArgs].is_null()) return Val::constant(Py_None);
   const Val args = fields[kInitArgs];
-  return args.is_virtual() ? recorder.heap.models[args.index()]->items[0] : Val::constant(Py_None);
+  return args.is_virtual() ? heap.models[args.index()]->items[0] : Val::constant(Py_None);
 }
 
 // C code that the exception left has put a note on it.
-static bool has_foreign_note(Recorder& recorder, Val exception, PyObject* object) {
+static bool has_foreign_note(Heap& heap, Val exception, PyObject* object) {
   static PyObject* const name = PyUnicode_InternFromString("__notes__");
   PyObject *dict = reinterpret_cast<PyBaseExceptionObject*>(object)->dict, *notes = nullptr;
   Val known;
-  return dict != nullptr && cpython::dict_lookup(dict, name, &notes) > 0 &&
-         !attr_find(recorder.heap, exception, name, &known);
+  return dict != nullptr && cpython::dict_lookup(dict, name, &notes) > 0 && !attr_find(heap, exception, name, &known);
 }
 
 // The exception that a handler of the innermost frame finds. Null: it escaped, and more is to be known of it.
@@ -343,7 +342,7 @@ Val raised_exception(Recorder& recorder, PyObject* object) {
     recorder.raise.again = false;
   }
   add_sought(recorder, exception, object);
-  if (has_foreign_note(recorder, exception, object)) return Val();
+  if (has_foreign_note(recorder.heap, exception, object)) return Val();
   const bool escaped = recorder.trace().virtuals[exception.index()].reg != kNone;
   if (escaped) return recorder.raise.again && recorder.raise.path.empty() ? exception : Val();
   if (!recorder.raise.cause.is_null()) set_field(recorder, exception, kCause, recorder.raise.cause);

@@ -15,13 +15,13 @@ bool makes_group(PyTypeObject* type);
 bool is_plain_exception(PyTypeObject* type);
 
 // Values of exceptions.
-Val stop_value(const Recorder&);                 // of the StopIteration under way; Null: not known
-Val stop_value(const Recorder&, Val exception);  // of one that is virtual
-Val saved_exception(Recorder&);                  // what PUSH_EXC_INFO puts away
-Val traceback_of(Recorder&, Val exception);      // as it is now
-bool exc_info(Recorder&, Vals* out);             // type, value and traceback of what is handled; false: not known
-bool nothing_handled_at_entry(Recorder&);        // guarded; false: something was (or stopped)
-bool is_taken(const Heap&, Val exception);       // foreign code raised it
+Val stop_value(const Recorder&);             // of the StopIteration under way; Null: not known
+Val stop_value(const Heap&, Val exception);  // of one that is virtual
+Val saved_exception(Recorder&);              // what PUSH_EXC_INFO puts away
+Val traceback_of(Recorder&, Val exception);  // as it is now
+bool exc_info(Recorder&, Vals* out);         // type, value and traceback of what is handled; false: not known
+bool nothing_handled_at_entry(Recorder&);    // guarded; false: something was (or stopped)
+bool is_taken(const Heap&, Val exception);   // foreign code raised it
 
 // An exception is under way.
 void begin_raise(Recorder&, ShadowFrame& frame, int pops, Val exception, bool again);

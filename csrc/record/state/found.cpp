@@ -121,7 +121,7 @@ void guard_found(Recorder& recorder) {
   recorder.foreign.look_for_writes();
   if (recorder.foreign.written_here.empty() && !recorder.foreign.any_written) return;
   const auto is_other = [&](const Found& found, PyObject* object, PyTypeObject* type) {
-    if (found.type != type || !is_same_object(recorder, found.reg, found.object, object)) return true;
+    if (found.type != type || !is_same_object(recorder.reads, found.reg, found.object, object)) return true;
     return recorder.abandon("an object is read under two names"), false;
   };
   for (Found& found : recorder.foreign.found) {
@@ -221,7 +221,7 @@ Val found_container(Recorder& recorder, PyObject* object, Val source) {
 
 // What is in the register becomes known, if it was there when the epoch began.
 bool adopt(Recorder& recorder, Val reg, PyObject* object) {
-  if (is_own_list(recorder, reg)) return false;
+  if (is_own_list(recorder.heap, reg)) return false;
   const RegInfo& info = recorder.trace().regs[reg.index()];
   if (info.rep != Rep::kObject || (info.epoch >= recorder.trace().epochs.size() && !recorder.foreign.is_loaded(reg)))
     return false;

@@ -73,7 +73,7 @@ Val real_container(Recorder& recorder, Val object, Val source) {
   record.reg = source.index();
   record.birth = record.reg_time = 0;
   recorder.heap.due.push_back(object.index());
-  note_argument(recorder, recorder.heap.model(object).real, object);
+  note_argument(recorder.reads, recorder.heap.model(object).real, object);
   recorder.heap.arguments.push_back(object);
   return object;
 }
@@ -397,11 +397,11 @@ Val own(Recorder& recorder, Val container) {
 }
 
 // In a loop such a list is what turns add to, and is longer in each: it is never looked into.
-bool is_own_list(Recorder& recorder, Val value) {
+bool is_own_list(Heap& heap, Val value) {
   constexpr Py_ssize_t kOfFrame = 2;  // the variable, and the stack
-  const Trace& trace = recorder.trace();
+  const Trace& trace = heap.trace();
   if (!value.is_reg() || !is_taken(trace, value.index())) return false;
-  PyObject* list = recorder.heap.real(value);
+  PyObject* list = heap.real(value);
   if (list == nullptr || !PyList_CheckExact(list) || Py_REFCNT(list) > kOfFrame) return false;
   const auto guards = trace.guards.begin(), end = guards + static_cast<ptrdiff_t>(trace.entry_guards());
   if (std::none_of(guards, end,

@@ -180,7 +180,7 @@ bool has_other_items(const Recorder& recorder, const Model& list) {
   bool differs = false;
   for (size_t i = 0; i < list.items.size(); ++i) {
     const Val item = list.items[i];
-    const Val place = touches_tensor(recorder, item) ? tensor_source(recorder, item) : item;
+    const Val place = touches_tensor(recorder, item) ? tensor_source(recorder.loading, item) : item;
     if (place.object() != nullptr && place.object() == list.original[i]) continue;
     const PyTypeObject* type = recorder.heap.type_of(item);
     if (!touches_tensor(recorder, item) && type != &PyLong_Type && type != &PyFloat_Type) return false;

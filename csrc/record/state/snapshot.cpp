@@ -58,8 +58,8 @@ uint32_t site(Recorder& recorder) {
   return static_cast<uint32_t>(recorder.trace().sites.size() - 1);
 }
 
-void replace_slot(Recorder& recorder, uint32_t state, int slot, Val by) {
-  recorder.trace().slots[recorder.trace().frame_states[state].first + static_cast<uint32_t>(slot)] = by;
+void replace_slot(const Kernel& recording, uint32_t state, int slot, Val by) {
+  recording.trace().slots[recording.trace().frame_states[state].first + static_cast<uint32_t>(slot)] = by;
 }
 
 }  // namespace
@@ -128,7 +128,7 @@ void suspend(Recorder& recorder, std::unique_ptr<ShadowFrame> shadow) {
   const Val generator = Val::virtual_object(shadow->generator);
   if (!shadow->yielded) recorder.frames.generators[shadow->frame] = shadow->generator;
   recorder.heap.model(generator).suspended = std::move(shadow);
-  note_suspended(recorder, generator.index());
+  note_suspended(recorder.heap, generator.index());
   log(recorder, generator, LogOp::kFrame, Val(), Val(), at);
 }
 

@@ -90,9 +90,9 @@ void take_tensor(Recorder& recorder, Val source, PyObject* tensor, Val reg) {
   if (keeps_inputs()) recorder.trace().kept.emplace_back(reg.index(), Ref::borrow(tensor));
 }
 
-Val tensor_source(const Recorder& recorder, Val tensor) {
-  auto found = recorder.loading.tensor_sources.find(tensor.index());
-  return found == recorder.loading.tensor_sources.end() ? Val() : found->second;
+Val tensor_source(const Loading& loading, Val tensor) {
+  auto found = loading.tensor_sources.find(tensor.index());
+  return found == loading.tensor_sources.end() ? Val() : found->second;
 }
 
 Val add_reg(Recorder& recorder, Rep rep, PyTypeObject* type, PyObject* observed) {
@@ -135,15 +135,15 @@ bool has_own_class(VirtualKind kind) {
 }
 
 // A class of Python is found again by the guards that led to it, one of C by nothing.
-void own_class(Recorder& recorder, PyTypeObject* type) {
+void own_class(ReadSet& reads, PyTypeObject* type) {
   if (type == nullptr || type == &PyTuple_Type || type == &PyList_Type || type == &PyDict_Type) return;
-  if ((type->tp_flags & Py_TPFLAGS_HEAPTYPE) == 0) recorder.reads.owned(reinterpret_cast<PyObject*>(type));
+  if ((type->tp_flags & Py_TPFLAGS_HEAPTYPE) == 0) reads.owned(reinterpret_cast<PyObject*>(type));
 }
 
 }  // namespace
 
 Val new_virtual(Recorder& recorder, VirtualKind kind, PyTypeObject* type) {
-  if (has_own_class(kind)) own_class(recorder, type);
+  if (has_own_class(kind)) own_class(recorder.reads, type);
   const Val made = recorder.heap.add(kind, type);
   recorder.heap.model(made).switches = cpython::thread_switches(recorder.thread());
   return made;

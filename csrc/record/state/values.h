@@ -6,7 +6,7 @@ namespace pijit {
 
 Val constant(Recorder&, PyObject* object);  // borrowed: proven by a guard already taken; tensors become inputs
 void take_tensor(Recorder&, Val source, PyObject* tensor, Val reg);  // an input from here on
-Val tensor_source(const Recorder&, Val tensor);  // where an input tensor's object is; Null for a result
+Val tensor_source(const Loading&, Val tensor);  // where an input tensor's object is; Null for a result
 
 // Virtual objects, and what is put into them.
 Val new_virtual(Recorder&, VirtualKind kind, PyTypeObject* type);

@@ -91,7 +91,7 @@ bool has_moved(const Recorder& recorder, PyObject* container, PyObject* key, Val
   PyObject* seen = nullptr;
   if (loaded.is_reg()) {
     const bool known = is_varying(recorder, loaded) ||
-                       (touches_tensor(recorder, loaded) && !tensor_source(recorder, loaded).is_null());
+                       (touches_tensor(recorder, loaded) && !tensor_source(recorder.loading, loaded).is_null());
     if (known) seen = recorder.heap.reg_objects[loaded.index()];
   } else if (loaded.is_virtual() && recorder.trace().virtuals[loaded.index()].is_real(0)) {
     seen = recorder.heap.real(loaded);

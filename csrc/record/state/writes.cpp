@@ -44,9 +44,9 @@ bool is_real(Heap& heap, Val model_of) {
 }
 
 // Facts are forgotten together: what was adopted, and which objects are arguments with known content, are facts too.
-void note_argument(Recorder& recorder, PyObject* object, Val container) {
+void note_argument(ReadSet& reads, PyObject* object, Val container) {
   bool created;
-  recorder.reads.facts.find(object, FactKind::kArgument, &created).guard = container.index();
+  reads.facts.find(object, FactKind::kArgument, &created).guard = container.index();
 }
 
 // The argument that is this object, or Null.
@@ -61,18 +61,18 @@ Val argument(Recorder& recorder, PyObject* object) {
 bool is_argument(Recorder& recorder, Val container, PyObject* object) {
   const Virtual& record = recorder.trace().virtuals[container.index()];
   return record.reg != kNone && record.reg_time == 0 &&
-         is_same_object(recorder, record.reg, recorder.heap.model(container).real, object);
+         is_same_object(recorder.reads, record.reg, recorder.heap.model(container).real, object);
 }
 
 // Whether the register, which has `real` now, holds that object; guarded.
-bool is_same_object(Recorder& recorder, uint32_t reg, PyObject* real, PyObject* object) {
+bool is_same_object(ReadSet& reads, uint32_t reg, PyObject* real, PyObject* object) {
   // Bits that no address has: the lowest four, and those above the 47 of user space that a fact's name leaves.
   constexpr uint32_t kLow = 4, kHigh = 11;
   const uint64_t pair = reinterpret_cast<uintptr_t>(object) | (reg & ((1u << kLow) - 1)) | uint64_t{reg >> kLow} << 47;
   bool created = true;
   Fact uncounted;
   Fact& fact = reg < (1u << (kLow + kHigh))
-                   ? recorder.reads.facts.find(reinterpret_cast<const void*>(pair), FactKind::kSame, &created)
+                   ? reads.facts.find(reinterpret_cast<const void*>(pair), FactKind::kSame, &created)
                    : uncounted;
   const bool same = real == object;
   if (!created) return fact.stamp != 0;
@@ -81,7 +81,7 @@ bool is_same_object(Recorder& recorder, uint32_t reg, PyObject* real, PyObject* 
   guard.op = same ? GuardOp::kSame : GuardOp::kNotSame;
   guard.subject = Val::constant(object);
   guard.number = reg;
-  fact.guard = recorder.reads.add_guard(guard);
+  fact.guard = reads.add_guard(guard);
   return same;
 }
 

@@ -25,9 +25,9 @@ Val content_of(Recorder&, Val container);  // the model of a container that exis
 bool is_unread(Recorder&, Val container);
 // As content_of; it is cleared at once, and items are looked at only if they must be.
 Val content_to_drop(Recorder&, Val container);
-void note_argument(Recorder&, PyObject* object, Val container);
+void note_argument(ReadSet&, PyObject* object, Val container);
 Val argument(Recorder&, PyObject* object);  // the argument that it is, or Null
-bool is_same_object(Recorder&, uint32_t reg, PyObject* real, PyObject* object);
+bool is_same_object(ReadSet&, uint32_t reg, PyObject* real, PyObject* object);
 bool is_argument(Recorder&, Val container, PyObject* object);  // it is that object, guarded either way
 bool is_real(Heap&, Val container);                            // it is written by nodes
 

@@ -75,7 +75,8 @@ Val c_getter(Recorder& recorder, Val object, PyObject* name) {
   }
   if (self == nullptr) {
     if (recorder.heap.is_virtual(object, VirtualKind::kFunction)) return function_attribute(recorder, object, name);
-    if (recorder.heap.is_virtual(object, VirtualKind::kGenerator)) return generator_attribute(recorder, object, name);
+    if (recorder.heap.is_virtual(object, VirtualKind::kGenerator))
+      return generator_attribute(recorder.heap, object, name);
     if (recorder.heap.is_virtual(object, VirtualKind::kException)) return exception_attribute(recorder, object, name);
     if (object.is_virtual() && recorder.heap.model(object).kind == VirtualKind::kBoundMethod) {
       if (has_name(name, "__func__")) return recorder.heap.virtual_field(object, field::kBoundMethod::kFunction);
@@ -222,7 +223,7 @@ Invoke bind_member(Lookup& lookup, PyObject* descriptor, Val object, PyObject* n
     if (attr_find(recorder.heap, object, name, &value)) return found(lookup, value);
     if (exception && has_name(name, "value") &&
         reinterpret_cast<PyDescrObject*>(descriptor)->d_type == reinterpret_cast<PyTypeObject*>(PyExc_StopIteration))
-      return found(lookup, stop_value(recorder, object));
+      return found(lookup, stop_value(recorder.heap, object));
     *lookup.missing = recorder.heap.model(object).kind == VirtualKind::kInstance && member->type == T_OBJECT_EX;
     return Invoke::kUnknown;
   }
@@ -373,7 +374,7 @@ int own_attribute(Recorder& recorder, Val object, PyObject* name, Val* value) {
 }
 
 int tensor_attribute(Recorder& recorder, Val tensor, PyObject* name, Val* value) {
-  Val source = tensor_source(recorder, tensor);
+  Val source = tensor_source(recorder.loading, tensor);
   if (source.is_null()) {
     if (!is_older(recorder, tensor)) return 0;
     source = tensor;
@@ -567,7 +568,7 @@ Invoke find_attribute(Recorder& recorder, ShadowFrame& frame, Val object, PyObje
     *missing = true;
     return Invoke::kUnknown;
   }
-  if (has_name(name, "append") && is_own_list(recorder, object))
+  if (has_name(name, "append") && is_own_list(recorder.heap, object))
     return bind(lookup, method_of_list("append"), object, Val::constant(reinterpret_cast<PyObject*>(type)), name);
   if (object.is_reg()) return Invoke::kUnknown;
   getattrofunc getter = type->tp_getattro;

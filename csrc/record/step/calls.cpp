@@ -48,9 +48,9 @@ bool function_parts(Recorder& recorder, Val function, FunctionParts* parts) {
   return true;
 }
 
-Py_ssize_t tuple_size(Recorder& recorder, Val tuple) {
+Py_ssize_t tuple_size(Heap& heap, Val tuple) {
   if (tuple.is_null()) return 0;
-  return tuple.is_virtual() ? static_cast<Py_ssize_t>(recorder.heap.model(tuple).items.size())
+  return tuple.is_virtual() ? static_cast<Py_ssize_t>(heap.model(tuple).items.size())
                             : PyTuple_GET_SIZE(tuple.object());
 }
 
@@ -91,7 +91,7 @@ bool bind_arguments(Recorder& recorder, const FunctionParts& parts, const Argume
       return false;
     }
   }
-  Py_ssize_t defaults = tuple_size(recorder, parts.defaults);
+  Py_ssize_t defaults = tuple_size(recorder.heap, parts.defaults);
   for (int i = 0; i < positional; ++i) {
     if (!slots[static_cast<size_t>(i)].is_null()) continue;
     Py_ssize_t k = i - (positional - defaults);
@@ -293,12 +293,12 @@ bool add_partial(Recorder& recorder, Val given, Val keywords, Arguments& args) {
 }
 
 // The parts of a partial object that existed before.
-bool partial_parts(Recorder& recorder, PyObject* partial, PyObject* parts[3]) {
+bool partial_parts(ReadSet& reads, PyObject* partial, PyObject* parts[3]) {
   static const char* const kNames[] = {"func", "args", "keywords"};
   for (int i = 0; i < 3; ++i) {
     Ref name = Ref::steal(PyUnicode_InternFromString(kNames[i]));
-    const PyMemberDef* member = cpython::member_of(recorder.reads.lookup_type(Py_TYPE(partial), name.get()));
-    if (member == nullptr || !recorder.reads.guard_slot(partial, member->offset, &parts[i]) || !parts[i]) return false;
+    const PyMemberDef* member = cpython::member_of(reads.lookup_type(Py_TYPE(partial), name.get()));
+    if (member == nullptr || !reads.guard_slot(partial, member->offset, &parts[i]) || !parts[i]) return false;
   }
   return true;
 }
@@ -359,7 +359,7 @@ Invoke invoke(Recorder& recorder, ShadowFrame& frame, Val callable, Arguments& a
   if (type->tp_call == cpython::slot_functions().call) return invoke_instance(recorder, frame, callable, args, pops);
   if (type == partial_type()) {
     PyObject* parts[3];
-    if (!partial_parts(recorder, object, parts) ||
+    if (!partial_parts(recorder.reads, object, parts) ||
         !add_partial(recorder, constant(recorder, parts[1]), constant(recorder, parts[2]), args))
       return recorder.live() ? Invoke::kUnknown : Invoke::kStopped;
     return invoke(recorder, frame, constant(recorder, parts[0]), args, pops);

@@ -11,12 +11,11 @@ namespace pijit {
 namespace {
 
 // The class that an except clause names as a global variable, if a GeneratorExit surely does not match it.
-bool cannot_match(Recorder& recorder, const ShadowFrame& frame, int name) {
+bool cannot_match(Heap& heap, const ShadowFrame& frame, int name) {
   PyObject* key = PyTuple_GET_ITEM(frame.code->co_names, name);
   PyObject *globals = nullptr, *found = nullptr;
   if (frame.function.is_const()) globals = PyFunction_GET_GLOBALS(frame.function.object());
-  if (frame.function.is_virtual())
-    globals = recorder.heap.virtual_field(frame.function, function_field::kGlobals).object();
+  if (frame.function.is_virtual()) globals = heap.virtual_field(frame.function, function_field::kGlobals).object();
   if (globals == nullptr) return false;
   if (cpython::dict_lookup(globals, key, &found) == 0) cpython::dict_lookup(PyEval_GetBuiltins(), key, &found);
   if (found == nullptr || Py_TYPE(found) != &PyType_Type || !PyExceptionClass_Check(found)) return false;
@@ -33,7 +32,7 @@ Instruction take(PyCodeObject* code, int* at) {
 
 // Closing the generator where it stands only passes by except clauses of other exceptions: no code of the user's runs.
 // Its frame may be gone.
-bool closes_silently(Recorder& recorder, const ShadowFrame& frame) {
+bool closes_silently(Heap& heap, const ShadowFrame& frame) {
   PyCodeObject* code = frame.code;
   cpython::Handler handler;
   if (!cpython::find_own_handler(code, frame.operation, &handler)) return true;
@@ -42,7 +41,7 @@ bool closes_silently(Recorder& recorder, const ShadowFrame& frame) {
   int last = at;
   Instruction now = take(code, &at);
   while (now.is(Operation::kLoadGlobal)) {
-    if (!cannot_match(recorder, frame, now.argument)) return false;
+    if (!cannot_match(heap, frame, now.argument)) return false;
     if (!take(code, &at).is(Operation::kMatchException)) return false;
     const int jump = at;
     now = take(code, &at);
@@ -60,14 +59,14 @@ bool closes_silently(Recorder& recorder, const ShadowFrame& frame) {
 
 // Nothing that the user sees is closed with the generator: what it delegates to is a generator looked at itself,
 // or has no close().
-bool closes_alone(Recorder& recorder, Val generator) {
+bool closes_alone(Heap& heap, Val generator) {
   static PyObject* const close = PyUnicode_InternFromString("close");
-  if (!closes_silently(recorder, *recorder.heap.model(generator).suspended)) return false;
-  const Val delegate = delegate_of(recorder.heap, generator);
+  if (!closes_silently(heap, *heap.model(generator).suspended)) return false;
+  const Val delegate = delegate_of(heap, generator);
   if (delegate.is_null()) return true;
-  if (recorder.heap.is_virtual(delegate, VirtualKind::kGenerator))
-    return may_resume(recorder.heap, delegate) || has_ended(recorder.heap, delegate);
-  PyTypeObject* type = recorder.heap.type_of(delegate);
+  if (heap.is_virtual(delegate, VirtualKind::kGenerator))
+    return may_resume(heap, delegate) || has_ended(heap, delegate);
+  PyTypeObject* type = heap.type_of(delegate);
   return type != nullptr && (type->tp_flags & Py_TPFLAGS_HEAPTYPE) == 0 && cpython::lookup_type(type, close) == nullptr;
 }
 
@@ -80,7 +79,7 @@ bool finalize_popped(Recorder& recorder, cpython::Frame* frame) {
   for (Val at = dying; recorder.heap.is_virtual(at, VirtualKind::kGenerator) && may_resume(recorder.heap, at);
        at = delegate_of(recorder.heap, at)) {
     found = found || is_suspended(recorder.heap, at.index(), frame);
-    silent = silent && closes_alone(recorder, at);
+    silent = silent && closes_alone(recorder.heap, at);
   }
   if (dying.is_reg()) {
     PyObject* object = recorder.heap.reg_objects[dying.index()];
@@ -109,7 +108,7 @@ bool leaves_generator(Recorder& recorder) {
     if (content->kind != VirtualKind::kGenerator || content->suspended == nullptr) continue;
     const Val generator = Val::virtual_object(static_cast<uint32_t>(i));
     if (!may_resume(recorder.heap, generator) || !has_begun(recorder.heap, generator)) continue;
-    if (!closes_alone(recorder, generator)) return true;
+    if (!closes_alone(recorder.heap, generator)) return true;
   }
   return false;
 }
@@ -122,7 +121,7 @@ void drop_generator(Recorder& recorder, cpython::Frame* frame) {
   if (finalize_popped(recorder, frame)) return;
   if (!is_ours(recorder, frame)) return note_foreign(recorder, frame);
   const uint32_t index = recorder.frames.generators.find(frame)->second;
-  const bool silent = closes_alone(recorder, Val::virtual_object(index));
+  const bool silent = closes_alone(recorder.heap, Val::virtual_object(index));
   end_generator(recorder, index);
   if (silent) return;
   // What it does on the way out is not in the trace, and no snapshot can rebuild it: the trace ends before it began.

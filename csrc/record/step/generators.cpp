@@ -52,8 +52,8 @@ Task<Inner> resume_generator(Drive& drive, Val generator, Val sent) {
 
 namespace {
 
-bool is_virtual_generator(Recorder& recorder, const Arguments& args) {
-  return recorder.heap.is_virtual(args.values[0], VirtualKind::kGenerator);
+bool is_virtual_generator(Heap& heap, const Arguments& args) {
+  return heap.is_virtual(args.values[0], VirtualKind::kGenerator);
 }
 
 // An exception (Null: GeneratorExit, or one that C makes) is thrown into it. `again`: see Pending.
@@ -67,7 +67,7 @@ Task<Inner> throw_into(Drive& drive, Val generator, Val exception, bool again) {
 
 Task<Val> generator_send(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
-  if (!is_virtual_generator(recorder, args)) co_await drive.unknown();
+  if (!is_virtual_generator(recorder.heap, args)) co_await drive.unknown();
   const Val generator = args.values[0], sent = args.values[1];
   if (!has_begun(recorder.heap, generator)) {
     if (sent.is_reg() && !is_scalar_reg(recorder, sent)) co_await drive.unknown();
@@ -80,7 +80,7 @@ Task<Val> generator_send(Drive& drive, Arguments args) {
 
 Task<Val> generator_next(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
-  if (!is_virtual_generator(recorder, args)) co_await drive.unknown();
+  if (!is_virtual_generator(recorder.heap, args)) co_await drive.unknown();
   const Inner inner = co_await resume_generator(drive, args.values[0], Val());
   if (inner.ended) co_await drive.raise(new_stop(recorder, inner.returned));
   co_return inner.value;
@@ -89,7 +89,7 @@ Task<Val> generator_next(Drive& drive, Arguments args) {
 // One that delegates hands it on to who knows what, and one that has not begun has no place in its code yet.
 Task<Val> generator_throw(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
-  if (!is_virtual_generator(recorder, args)) co_await drive.unknown();
+  if (!is_virtual_generator(recorder.heap, args)) co_await drive.unknown();
   const Val generator = args.values[0], thrown = args.values[1];
   if (!may_resume(recorder.heap, generator) || !has_begun(recorder.heap, generator) ||
       !delegate_of(recorder.heap, generator).is_null())
@@ -111,7 +111,7 @@ Task<Val> close(Drive& drive, Val generator, bool outermost, bool again) {
   Recorder& recorder = drive.recorder();
   const Val none = Val::constant(Py_None);
   if (!recorder.heap.is_virtual(generator, VirtualKind::kGenerator)) {
-    if (!is_iterator(recorder, generator)) co_await drive.unknown();
+    if (!is_iterator(recorder.heap, generator)) co_await drive.unknown();
     co_return none;
   }
   if (has_ended(recorder.heap, generator)) co_return none;
@@ -143,7 +143,7 @@ Task<Val> close(Drive& drive, Val generator, bool outermost, bool again) {
 }
 
 Task<Val> generator_close(Drive& drive, Arguments args) {
-  if (!is_virtual_generator(drive.recorder(), args)) co_await drive.unknown();
+  if (!is_virtual_generator(drive.recorder().heap, args)) co_await drive.unknown();
   const TraceMark& begin = drive.frame().mark;
   const Trace& trace = drive.recorder().trace();
   const bool first = trace.clock == begin.time && trace.nodes.size() == begin.nodes;
@@ -152,21 +152,21 @@ Task<Val> generator_close(Drive& drive, Arguments args) {
 
 }  // namespace
 
-Val generator_attribute(Recorder& recorder, Val generator, PyObject* name) {
+Val generator_attribute(Heap& heap, Val generator, PyObject* name) {
   const auto is = [&](const char* text) { return has_name(name, text); };
   const auto boolean = [](bool yes) { return Val::constant(yes ? Py_True : Py_False); };
   const Val none = Val::constant(Py_None);
-  const bool suspended = may_resume(recorder.heap, generator), ended = has_ended(recorder.heap, generator);
-  if (!suspended && !ended && !is_running(recorder.heap, generator)) return Val();
-  if (recorder.heap.type_of(generator) == &PyCoro_Type) {
+  const bool suspended = may_resume(heap, generator), ended = has_ended(heap, generator);
+  if (!suspended && !ended && !is_running(heap, generator)) return Val();
+  if (heap.type_of(generator) == &PyCoro_Type) {
     if (is("cr_running")) return boolean(!suspended && !ended);
     return is("cr_frame") && ended ? none : Val();
   }
   if (is("gi_running")) return boolean(!suspended && !ended);
-  if (is("gi_suspended")) return boolean(suspended && has_begun(recorder.heap, generator));
+  if (is("gi_suspended")) return boolean(suspended && has_begun(heap, generator));
   if (is("gi_frame") && ended) return none;
   if (!is("gi_yieldfrom") || (!suspended && !ended)) return Val();
-  const Val delegate = delegate_of(recorder.heap, generator);
+  const Val delegate = delegate_of(heap, generator);
   return delegate.is_null() ? none : delegate;
 }
 

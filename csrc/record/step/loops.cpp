@@ -148,9 +148,9 @@ Py_ssize_t items_left(Heap& heap, Val iterator) {
 }
 
 // C code asks for what the innermost frame, or one outside of it, gives.
-static bool is_driven(const Recorder& recorder) {
-  for (size_t level = 0; level < recorder.frames.size(); ++level)
-    if (recorder.frames[level]->pending.restarts) return true;
+static bool is_driven(const FrameStack& frames) {
+  for (size_t level = 0; level < frames.size(); ++level)
+    if (frames[level]->pending.restarts) return true;
   return false;
 }
 
@@ -187,7 +187,7 @@ bool leaves_loop(Recorder& recorder, ShadowFrame& frame) {
       return false;
   }
   const auto may_end_in = [&] {
-    return !is_driven(recorder) && level_to_leave(recorder) + 1 == recorder.frames.size() &&
+    return !is_driven(recorder.frames) && level_to_leave(recorder) + 1 == recorder.frames.size() &&
            snapshot_usable(recorder, snapshot(recorder));
   };
   return Turns(recorder.trace(), arrival).alike() && (frame.generator == kNone || may_end_in());

@@ -161,23 +161,23 @@ bool request_call(ShadowFrame& frame, Instruction now, Request* out) {
   return true;
 }
 
-bool request_spread(Recorder& recorder, ShadowFrame& frame, int keywords, Request* out) {
+bool request_spread(Heap& heap, ShadowFrame& frame, int keywords, Request* out) {
   const Val positional = frame.top(keywords + 1);
   out->callable = frame.callee(keywords + 1).callable;
   out->spread = true;
   out->pops = keywords + 3;
-  if (recorder.heap.type_of(positional) != &PyTuple_Type) return false;
+  if (heap.type_of(positional) != &PyTuple_Type) return false;
   out->args = {positional};
   if (keywords != 0 && !frame.top().is_null()) {
-    if (recorder.heap.type_of(frame.top()) != &PyDict_Type) return false;
+    if (heap.type_of(frame.top()) != &PyDict_Type) return false;
     out->args.push_back(frame.top());
   }
   return true;
 }
 
-bool request_attribute(Recorder& recorder, ShadowFrame& frame, Instruction now, Request* out) {
+bool request_attribute(ReadSet& reads, ShadowFrame& frame, Instruction now, Request* out) {
   const Functions& f = functions();
-  const Val name = recorder.reads.owned(name_of(frame, now.argument));
+  const Val name = reads.owned(name_of(frame, now.argument));
   switch (now.operation) {
     case Operation::kLoadAttribute: {
       const bool method = now.flag != 0 && cpython::has_property(cpython::peek(frame.frame, 1), name.object());
@@ -214,7 +214,7 @@ bool request_enter(Recorder& recorder, ShadowFrame& frame, Request* out) {
 }
 
 // The function that does what an instruction does with the operands of its CallForm; null: not with these.
-PyObject* function_of(Recorder& recorder, ShadowFrame& frame, Instruction now) {
+PyObject* function_of(FrameStack& frames, ShadowFrame& frame, Instruction now) {
   const Functions& f = functions();
   switch (now.operation) {
     case Operation::kBinary:
@@ -243,7 +243,7 @@ PyObject* function_of(Recorder& recorder, ShadowFrame& frame, Instruction now) {
     case Operation::kDeleteSubscript:
       return f.delitem;
     case Operation::kGetYieldFromIter:
-      return PyCoro_CheckExact(recorder.frames.operand(1)) ? nullptr : f.iter;
+      return PyCoro_CheckExact(frames.operand(1)) ? nullptr : f.iter;
     case Operation::kGetIter:
       return f.iter;
     case Operation::kReraiseGroup:
@@ -253,8 +253,8 @@ PyObject* function_of(Recorder& recorder, ShadowFrame& frame, Instruction now) {
   }
 }
 
-bool request_plain(Recorder& recorder, ShadowFrame& frame, Instruction now, Request* out) {
-  PyObject* called = function_of(recorder, frame, now);
+bool request_plain(FrameStack& frames, ShadowFrame& frame, Instruction now, Request* out) {
+  PyObject* called = function_of(frames, frame, now);
   if (called == nullptr) return false;
   const cpython::CallForm& form = cpython::call_form_of(now.operation);
   out->callable = function(called);
@@ -312,28 +312,28 @@ bool request_exit(Recorder& recorder, ShadowFrame& frame, Request* out) {
   return true;
 }
 
-bool request_import(Recorder& recorder, ShadowFrame& frame, Instruction now, Request* out) {
-  PyObject* const import = read_import(recorder, frame);
+bool request_import(ReadSet& reads, ShadowFrame& frame, Instruction now, Request* out) {
+  PyObject* const import = read_import(reads, frame);
   if (import == nullptr) return false;
   out->callable = function(import);
-  out->args = {recorder.reads.owned(name_of(frame, now.argument)), Val::constant(cpython::globals(frame.frame)),
+  out->args = {reads.owned(name_of(frame, now.argument)), Val::constant(cpython::globals(frame.frame)),
                Val::constant(Py_None), frame.top(1), frame.top(2)};
   out->pops = 2;
   return true;
 }
 
 bool request(Recorder& recorder, ShadowFrame& frame, Instruction now, Request* out) {
-  if (*cpython::call_form_of(now.operation).arguments != 0) return request_plain(recorder, frame, now, out);
+  if (*cpython::call_form_of(now.operation).arguments != 0) return request_plain(recorder.frames, frame, now, out);
   switch (now.operation) {
     case Operation::kCall:
     case Operation::kCallNames:
       return request_call(frame, now, out);
     case Operation::kCallSpread:
-      return request_spread(recorder, frame, now.flag, out);
+      return request_spread(recorder.heap, frame, now.flag, out);
     case Operation::kLoadAttribute:
     case Operation::kStoreAttribute:
     case Operation::kDeleteAttribute:
-      return request_attribute(recorder, frame, now, out);
+      return request_attribute(recorder.reads, frame, now, out);
     case Operation::kLoadSlice:
     case Operation::kStoreSlice:
       return request_slice(recorder, frame, now, out);
@@ -357,7 +357,7 @@ bool request(Recorder& recorder, ShadowFrame& frame, Instruction now, Request* o
               2};
       return true;
     case Operation::kImport:
-      return request_import(recorder, frame, now, out);
+      return request_import(recorder.reads, frame, now, out);
     default:
       return false;
   }

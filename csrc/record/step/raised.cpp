@@ -20,13 +20,13 @@
 namespace pijit {
 
 // A followed frame handles what the innermost one raises now, and C code in between only hands it on.
-bool is_handled(const Recorder& recorder) {
-  for (size_t i = recorder.frames.size(); i-- > 0;) {
-    const ShadowFrame& frame = *recorder.frames[i];
+bool is_handled(const FrameStack& frames) {
+  for (size_t i = frames.size(); i-- > 0;) {
+    const ShadowFrame& frame = *frames[i];
     const Pending& pending = frame.pending;
     const bool hands_on = pending.then == Then::kPush || pending.then == Then::kInit || pending.then == Then::kDrop ||
                           pending.then == Then::kReplace || (pending.then == Then::kNext && pending.generator != kNone);
-    if (i + 1 < recorder.frames.size() && (frame.drive || !hands_on)) return false;
+    if (i + 1 < frames.size() && (frame.drive || !hands_on)) return false;
     cpython::Handler handler;
     if (cpython::find_own_handler(frame.code, frame.operation, &handler)) return true;
   }
@@ -73,7 +73,7 @@ bool take_opaque_raise(Recorder& recorder, PyObject* object) {
 bool take_raised(Recorder& recorder, PyObject* object) {
   ShadowFrame& frame = recorder.frames.top();
   if (Py_REFCNT(object) > cpython::kExceptionHeldByEvent || !cpython::is_importable(Py_TYPE(object)) ||
-      !is_handled(recorder))
+      !is_handled(recorder.frames))
     return false;
   for (const auto& followed : recorder.frames)  // it would leave a generator as another one
     if (followed->generator != kNone && PyErr_GivenExceptionMatches(object, PyExc_StopIteration) != 0) return false;

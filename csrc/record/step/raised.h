@@ -5,7 +5,7 @@
 namespace pijit {
 
 Val as_exception(Recorder&, Val value, PyObject* object);
-bool is_handled(const Recorder&);
+bool is_handled(const FrameStack&);
 bool take_raised(Recorder&, PyObject* object);
 void take_split_group(Recorder&, ShadowFrame& frame);
 

@@ -20,7 +20,7 @@ void step_call(Recorder&, ShadowFrame&, Instruction);
 void step_call_spread(Recorder&, ShadowFrame&, bool keywords);
 void step_with(Recorder&, ShadowFrame&);
 void step_load_special(Recorder&, ShadowFrame&, int which);
-PyObject* read_import(Recorder&, ShadowFrame&);  // what an import calls; nullptr: not known
+PyObject* read_import(ReadSet&, ShadowFrame&);  // what an import calls; nullptr: not known
 void step_import(Recorder&, ShadowFrame&, PyObject* name);
 void step_import_from(Recorder&, ShadowFrame&, PyObject* name);
 

@@ -130,7 +130,7 @@ Driven item_writer(Recorder& recorder, Val container, bool store) {
   PyTypeObject* type = recorder.heap.type_of(container);
   if (type == nullptr || container.is_reg()) return nullptr;
   if (type == &PyList_Type) return store ? list_setitem : list_delitem;
-  if (!is_dict_like(recorder, container)) return nullptr;
+  if (!is_dict_like(recorder.heap, container)) return nullptr;
   PyObject* name = store ? names().setitem : names().delitem;
   const bool own =
       !is_builtin_dict(type) && recorder.reads.lookup_type(type, name) != cpython::lookup_type(&PyDict_Type, name);

@@ -65,7 +65,7 @@ void end_throw(Recorder& recorder, ShadowFrame& frame) {
   if (is_foreign(recorder.heap, exception))
     return recorder.stop(Abort::kUnknownOperand, "the value of a StopIteration");
   frame.sp -= 1;
-  frame.top() = stop_value(recorder, exception);
+  frame.top() = stop_value(recorder.heap, exception);
   frame.top(2) = Val::constant(Py_None);
 }
 

@@ -77,7 +77,7 @@ static Task<Val> send_none(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
   const Val receiver = args.values[0];
   Val item = co_await iter_next(drive, receiver);
-  if (is_iterator(recorder, receiver)) drive.set_returned(Val::constant(Py_None));
+  if (is_iterator(recorder.heap, receiver)) drive.set_returned(Val::constant(Py_None));
   if (item.is_null() && drive.returned().is_null()) co_await drive.unknown();
   co_return item;
 }
@@ -171,7 +171,7 @@ static Task<Val> awaitable_of(Drive& drive, Arguments args) {
   static PyObject* const name = PyUnicode_InternFromString("__await__");
   Vals none;
   Val iterator = co_await call_special(drive, args.values[0], name, none);
-  if (!is_iterator(drive.recorder(), iterator)) co_await drive.unknown();
+  if (!is_iterator(drive.recorder().heap, iterator)) co_await drive.unknown();
   co_return iterator;
 }
 

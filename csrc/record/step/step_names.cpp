@@ -29,9 +29,9 @@ void load_after_namespace(Recorder& recorder, ShadowFrame& frame, Instruction no
 }
 
 // True: the namespace has it, and it is the result.
-bool load_own(Recorder& recorder, ShadowFrame& frame, PyObject* name) {
+bool load_own(Heap& heap, ShadowFrame& frame, PyObject* name) {
   Val value;
-  if (!dict_find(recorder.heap, frame.names, name, &value)) return false;
+  if (!dict_find(heap, frame.names, name, &value)) return false;
   known(frame, 0, value);
   return true;
 }
@@ -56,10 +56,10 @@ void step_names(Recorder& recorder, ShadowFrame& frame, Instruction now) {
       if (!dict_delete(recorder, frame.names, name)) will_raise(recorder, frame, 0);
       return;
     case Operation::kLoadName:
-      if (!load_own(recorder, frame, name)) load_global(recorder, frame, name, false);
+      if (!load_own(recorder.heap, frame, name)) load_global(recorder, frame, name, false);
       return;
     case Operation::kLoadClassDeref:
-      if (!load_own(recorder, frame, name)) load_deref(recorder, frame, now.argument);
+      if (!load_own(recorder.heap, frame, name)) load_deref(recorder, frame, now.argument);
       return;
     default:
       return;

@@ -16,14 +16,14 @@
 namespace pijit {
 namespace {
 
-void describe_type(Recorder& recorder, Val value, std::string* out) {
-  PyTypeObject* type = recorder.heap.type_of(value);
+void describe_type(Heap& heap, Val value, std::string* out) {
+  PyTypeObject* type = heap.type_of(value);
   *out += type == nullptr ? "?" : type->tp_name;
 }
 
 void stop_attribute(Recorder& recorder, Val object, PyObject* name) {
   std::string text;
-  describe_type(recorder, object, &text);
+  describe_type(recorder.heap, object, &text);
   const char* utf8 = PyUnicode_AsUTF8(name);
   if (utf8 == nullptr) PyErr_Clear();
   recorder.stop(Abort::kUnknownAttribute, text + "." + (utf8 == nullptr ? "?" : utf8));
@@ -48,10 +48,10 @@ void load(Recorder& recorder, ShadowFrame& frame, PyObject* name, int pops, int 
   load_from(recorder, frame, frame.top(), name, pops, pushes);
 }
 
-std::string callable_name(Recorder& recorder, Val callable) {
+std::string callable_name(Heap& heap, Val callable) {
   PyObject* object = callable.object();
-  if (callable.is_virtual() && recorder.heap.model(callable).kind == VirtualKind::kBuiltinMethod)
-    object = recorder.heap.virtual_field(callable, 0).object();
+  if (callable.is_virtual() && heap.model(callable).kind == VirtualKind::kBuiltinMethod)
+    object = heap.virtual_field(callable, 0).object();
   if (object != nullptr && PyType_Check(object)) return reinterpret_cast<PyTypeObject*>(object)->tp_name;
   if (object != nullptr && PyCFunction_Check(object))
     return reinterpret_cast<PyCFunctionObject*>(object)->m_ml->ml_name;
@@ -61,7 +61,7 @@ std::string callable_name(Recorder& recorder, Val callable) {
     return std::string(descriptor->d_type->tp_name) + "." + (name == nullptr ? "?" : name);
   }
   std::string text;
-  describe_type(recorder, callable, &text);
+  describe_type(heap, callable, &text);
   return text;
 }
 
@@ -69,7 +69,7 @@ void start_call(Recorder& recorder, ShadowFrame& frame, Val callable, Arguments&
   Invoke outcome = invoke(recorder, frame, callable, args, pops);
   if (!recorder.live() || outcome == Invoke::kStarted) return;
   frame.pending.active = false;
-  recorder.stop(Abort::kUnknownCall, callable_name(recorder, callable) + "(...)");
+  recorder.stop(Abort::kUnknownCall, callable_name(recorder.heap, callable) + "(...)");
 }
 
 // A data descriptor that takes the write, if the class has one. kUnknown with *plain: the write goes to the instance,
@@ -390,10 +390,10 @@ void step_load_special(Recorder& recorder, ShadowFrame& frame, int which) {
   frame.push_callee(Val::constant(method), manager);
 }
 
-PyObject* read_import(Recorder& recorder, ShadowFrame& frame) {
+PyObject* read_import(ReadSet& reads, ShadowFrame& frame) {
   static PyObject* const name = PyUnicode_InternFromString("__import__");
   PyObject* import = nullptr;
-  return recorder.reads.read_dict(cpython::builtins(frame.frame), name, &import) ? import : nullptr;
+  return reads.read_dict(cpython::builtins(frame.frame), name, &import) ? import : nullptr;
 }
 
 // import of a module that is loaded already.
@@ -405,7 +405,7 @@ void step_import(Recorder& recorder, ShadowFrame& frame, PyObject* name) {
   PyObject* globals = cpython::globals(frame.frame);
   if (level == nullptr || names_wanted.object() == nullptr) return recorder.stop(Abort::kUnknownOperand, "an import");
   long depth = PyLong_AsLong(level);
-  if (read_import(recorder, frame) != import_function() || !PyCFunction_Check(import_function()))
+  if (read_import(recorder.reads, frame) != import_function() || !PyCFunction_Check(import_function()))
     return recorder.stop(Abort::kUnknownCall, "__import__");
   if (depth > 0) {
     PyObject* package = nullptr;

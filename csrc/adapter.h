@@ -113,6 +113,10 @@ class RecordApi {
   virtual bool slice_fields(Operand slice, Operand fields[3]) = 0;
   virtual Val new_tuple(PyTypeObject* type, const Val* items, size_t count) = 0;
   virtual Val new_list(const Val* items, size_t count) = 0;
+  // Under keys that own_const() has kept.
+  virtual Val new_dict(const Val* keys, const Val* values, size_t count) = 0;
+  // The product of integers, constants or registers. Null: recording has stopped.
+  virtual Val product(const Val* factors, size_t count) = 0;
   // A register (or constant) with the real object, emitting what builds it. Null: cannot be built; recording has
   // stopped.
   virtual Val materialize(Operand operand) = 0;
@@ -127,6 +131,7 @@ class RecordApi {
 enum class ForeignCall : uint8_t {
   kUnknown,
   kIdle,      // no effect on tensors and guards, and what it gives is of the same kind at each call
+  kWrites,    // writes to the tensors that it is given, and to nothing else; one that fails must not be called again
   kBackward,  // computes gradients of what it is given, and keeps them in leaves
 };
 

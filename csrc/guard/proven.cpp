@@ -115,7 +115,7 @@ class Walk {
       add(PyMethod_GET_FUNCTION(object));
       add(PyMethod_GET_SELF(object));
     }
-    if (Py_TYPE(object) == &PyProperty_Type)
+    if (PyObject_TypeCheck(object, &PyProperty_Type))
       for (const char* part : {"fget", "fset", "fdel"}) add_member(object, part);
     if (Py_TYPE(object) == &PyClassMethod_Type || Py_TYPE(object) == &PyStaticMethod_Type)
       add_member(object, "__func__");

@@ -10,6 +10,8 @@ namespace pijit {
 Invoke get_attribute(Recorder&, ShadowFrame& frame, Val object, PyObject* name, int pops, Val* result, bool* missing);
 Invoke get_generic_attribute(Recorder&, ShadowFrame& frame, Val object, PyObject* name, int pops, Val* result,
                              bool* missing);
+// Descriptors of this class are read and written as properties are: it is property, or derives from it.
+bool is_read_as_property(Recorder&, PyTypeObject* kind);
 
 // Calls (calls.cpp).
 Invoke invoke(Recorder&, ShadowFrame& frame, Val callable, Arguments& args, int pops);

@@ -90,6 +90,8 @@ class Recorder final : public RecordApi, public Kernel, public Owners {
   bool slice_fields(Operand slice, Operand fields[3]) override;
   Val new_tuple(PyTypeObject* type, const Val* items, size_t count) override;
   Val new_list(const Val* items, size_t count) override;
+  Val new_dict(const Val* keys, const Val* values, size_t count) override;
+  Val product(const Val* factors, size_t count) override;
   Val materialize(Operand operand) override;
   void emit(std::unique_ptr<AdapterOp> op, const Vals& inputs, const Vals& outputs, bool check_only) override;
   void stop(const char* code, std::string reason) override;

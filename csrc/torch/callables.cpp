@@ -165,6 +165,9 @@ void add_constant_attributes(PyTypeObject* type) {
 bool add_types(PyObject* torch) {
   add(reinterpret_cast<PyObject*>(&THPDeviceType), Family::kType, "device", Rule::kConstantMaker);
   add(reinterpret_cast<PyObject*>(&THPSizeType), Family::kType, "Size", Rule::kSizes);
+  const Ref numel = Ref::steal(PyObject_GetAttrString(reinterpret_cast<PyObject*>(&THPSizeType), "numel"));
+  if (!numel) return false;
+  add(numel.get(), Family::kType, "Size.numel", Rule::kProduct);
   for (const char* name : {"finfo", "iinfo"}) {
     Ref type = Ref::steal(PyObject_GetAttrString(torch, name));
     if (!type) return false;

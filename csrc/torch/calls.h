@@ -35,6 +35,10 @@ bool finish_grad(Recording& recording, PyObject* object, Val* result);
 CallFate begin_set_grad(Recording& recording, const CallSite& site);
 bool finish_set_grad(Recording& recording);
 
+// -- groups.cpp: lists of tensors by device and dtype
+CallFate begin_groups(Recording& recording);
+bool finish_groups(Recording& recording, PyObject* object, Val* result);
+
 // -- modes.cpp: modes of thread and process
 CallFate begin_mode(Recording& recording, const CallSite& site, Val* result);
 bool finish_mode(Recording& recording, const CallSite& site, PyObject* object, Val* result);

@@ -5,6 +5,8 @@
 #include <vector>
 
 #include "common/imports.h"
+#include "torch/callables.h"
+#include "torch/operators.h"
 #include "torch/pch.h"
 
 namespace pijit::torch_adapter {
@@ -72,6 +74,8 @@ ForeignCall foreign_call(PyObject* callable) noexcept {
   try {
     for (const KnownCall& each : known_calls())
       if (definition_of(each.object.get()) == definition_of(callable)) return each.kind;
+    const Callable* known = find_callable(callable);
+    if (known != nullptr && known->rule == Rule::kOperator && is_accumulating(known->op)) return ForeignCall::kWrites;
   } catch (...) {
   }
   return ForeignCall::kUnknown;

@@ -280,6 +280,18 @@ CallFate begin_sizes(Recording& recording, Val* result) {
   return done(recording, recording.api.new_tuple(&THPSizeType, items.data(), items.size()), result);
 }
 
+CallFate begin_product(Recording& recording, Val* result) {
+  if (recording.operands != 1 || recording.arg(0).kind != ArgKind::kSequence) return CallFate::kUnknown;
+  const Arg list = recording.arg(0);
+  Vals items;
+  for (uint32_t i = 0; i < list.count; ++i) {
+    const Arg& item = recording.child(list, i);
+    if (item.kind != ArgKind::kInt) return CallFate::kUnknown;
+    items.push_back(item.value);
+  }
+  return done(recording, recording.api.product(items.data(), items.size()), result);
+}
+
 CallFate begin_query(Recording& recording, const CallSite& site, Val* result) {
   if (recording.operands == 0 || recording.arg(0).kind != ArgKind::kTensor) return CallFate::kUnknown;
   const Arg self = recording.arg(0);

@@ -46,6 +46,7 @@ void fix_sizes(Recording& recording, TensorInputs& inputs, const Impl* tensor, K
 CallFate begin_query(Recording& recording, const CallSite& site, Val* result);
 // torch.Size(integers)
 CallFate begin_sizes(Recording& recording, Val* result);
+CallFate begin_product(Recording& recording, Val* result);
 // Attributes that only look: shape, dtype, device, ...
 CallFate begin_attribute(Recording& recording, const CallSite& site, Val* result);
 // Those of them whose result has to be seen first (device, dtype objects).

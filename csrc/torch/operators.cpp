@@ -1,8 +1,11 @@
 // Facts of ATen operators, and which of them have kernels that were registered from Python.
 #include "torch/operators.h"
 
+#include <algorithm>
 #include <mutex>
 #include <unordered_set>
+
+#include "common/ref.h"
 
 namespace pijit::torch_adapter {
 namespace {
@@ -73,8 +76,13 @@ OperatorInfo::OperatorInfo(const c10::OperatorHandle& op) : handle(op) {
       mutates && (op.hasTag(at::Tag::inplace_view) || base == "set_" || base == "resize_" || base == "resize_as_");
   random = op.hasTag(at::Tag::nondeterministic_seeded);
   statistics = base.find("batch_norm") != std::string::npos || base == "instance_norm";
-  accumulates = mutates && base.rfind("_foreach_", 0) == 0;
-  for (const char* accumulating : kAccumulating) accumulates |= base == accumulating;
+  accumulates = is_accumulating(base);
+}
+
+bool is_accumulating(const std::string& base) noexcept {
+  if (base.rfind("_foreach_", 0) == 0) return base.back() == '_';
+  return std::any_of(std::begin(kAccumulating), std::end(kAccumulating),
+                     [&](const char* accumulating) { return base == accumulating; });
 }
 
 const OperatorInfo& operator_info(const c10::OperatorHandle& op) {

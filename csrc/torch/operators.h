@@ -36,6 +36,9 @@ struct OperatorInfo {
   uint64_t generation = 0;   // of the registrations from Python that `python` was computed for
 };
 
+// An operator of this name would, if it failed in the middle, leave a partial write that running it again would double.
+bool is_accumulating(const std::string& base) noexcept;
+
 // The facts of an operator; callable with or without the GIL.
 const OperatorInfo& operator_info(const c10::OperatorHandle& op);
 

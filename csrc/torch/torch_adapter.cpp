@@ -246,6 +246,10 @@ CallFate TorchAdapter::begin_rule(Recording& recording, const CallSite& site, Va
                                                                                   : CallFate::kUnknown;
     case Rule::kSizes:
       return begin_sizes(recording, result);
+    case Rule::kProduct:
+      return begin_product(recording, result);
+    case Rule::kGroups:
+      return begin_groups(recording);
     case Rule::kGrad:
       return begin_grad(recording);
     case Rule::kSetRequiresGrad:
@@ -325,6 +329,8 @@ bool TorchAdapter::finish_rule(Recording& recording, const CallSite& site, PyObj
       return finish_grad(recording, object, result);
     case Rule::kToBool:
       return finish_truth(recording, site, result);
+    case Rule::kGroups:
+      return finish_groups(recording, object, result);
     case Rule::kSetRequiresGrad:
       return finish_set_requires_grad(recording, site, object, result);
     case Rule::kDtype:

@@ -84,10 +84,22 @@ Invoke wrap_functions(Recorder& recorder, ShadowFrame& frame, Arguments& args, i
                : Invoke::kUnknown;
 }
 
+// Of functions: what it copies of them, and where to, runs no Python.
+Invoke init_property(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
+  PyTypeObject* type = recorder.heap.type_of(args.values[0]);
+  bool plain = args.values[0].is_reg() && type != nullptr && type->tp_setattro == PyObject_GenericSetAttr;
+  for (size_t i = 1; plain && i < args.values.size(); ++i)
+    plain = args.values[i] == none_value() || recorder.heap.type_of(args.values[i]) == &PyFunction_Type;
+  if (!plain) return Invoke::kUnknown;
+  if (!call_known(recorder, recorder.called, args.values)) return Invoke::kStopped;
+  return give(recorder, frame, pops, none_value());
+}
+
 constexpr KnownCallable kClassRows[] = {
     {"builtins", "__build_class__", build_class, 2, kAny},
     {"builtins", "staticmethod", wrap_functions<&PyStaticMethod_Type>, 1, 1},
     {"builtins", "classmethod", wrap_functions<&PyClassMethod_Type>, 1, 1},
+    {"builtins", "property.__init__", init_property, 2, 5},
     {"builtins", "property", wrap_functions<&PyProperty_Type>, 1, 4},
 };
 

@@ -166,6 +166,14 @@ Task<Val> make_zip(Drive& drive, Arguments args) {
   co_return zip;
 }
 
+// reversed() asks it for its items as it asks a tuple.
+bool is_read_as_tuple(const PyTypeObject* type) noexcept {
+  const PySequenceMethods *its = type->tp_as_sequence, *tuples = PyTuple_Type.tp_as_sequence;
+  return type == &PyTuple_Type ||
+         (PyType_FastSubclass(const_cast<PyTypeObject*>(type), Py_TPFLAGS_TUPLE_SUBCLASS) && its != nullptr &&
+          its->sq_item == tuples->sq_item && its->sq_length == tuples->sq_length);
+}
+
 Task<Val> make_reversed(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
   static PyObject* const special = PyUnicode_InternFromString("__reversed__");
@@ -178,11 +186,11 @@ Task<Val> make_reversed(Drive& drive, Arguments args) {
     co_return made;
   }
   const bool range = type == &PyRange_Type && args.values[0].is_const();
-  PyTypeObject* of = type == &PyList_Type    ? &PyListRevIter_Type
-                     : type == &PyTuple_Type ? &PyReversed_Type
-                     : type == &PyDict_Type  ? &PyDictRevIterKey_Type
-                     : range                 ? range_iterator_type(args.values[0].object(), true)
-                                             : nullptr;
+  PyTypeObject* of = type == &PyList_Type     ? &PyListRevIter_Type
+                     : is_read_as_tuple(type) ? &PyReversed_Type
+                     : type == &PyDict_Type   ? &PyDictRevIterKey_Type
+                     : range                  ? range_iterator_type(args.values[0].object(), true)
+                                              : nullptr;
   Vals items;
   if (of == nullptr || (count_items(recorder, args.values[0]) < 0 && !try_items(recorder, args.values[0], &items)))
     co_await drive.unknown();

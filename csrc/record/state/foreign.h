@@ -55,6 +55,7 @@ struct Foreign {
   Vals taken;
   // Kept: an opaque call comes after each instruction that is taken back, or the trace ends.
   bool epoch_due = false;         // foreign code ran: an epoch begins at the next instruction
+  bool only_tensors = false;      // the opaque call under way writes to tensors alone: none begins behind it
   Val epoch_result, none_result;  // registers to look at there
   // Kept: they only make the recording more careful. Addresses in them may be those of other objects by now.
   ObjectSet known;  // instances, functions and classes met before foreign code ran

@@ -214,6 +214,29 @@ Val Recorder::new_list(const Val* items, size_t count) {
   return new_sequence(*this, VirtualKind::kList, &PyList_Type, items, count);
 }
 
+Val Recorder::new_dict(const Val* keys, const Val* values, size_t count) {
+  const Val dict = pijit::new_dict(*this);
+  for (size_t i = 0; i < count; ++i) dict_set(*this, dict, keys[i].object(), values[i]);
+  return dict;
+}
+
+Val Recorder::product(const Val* factors, size_t count) {
+  Ref known = Ref::steal(PyLong_FromLong(1));
+  Val result;
+  for (size_t i = 0; i < count && live(); ++i) {
+    if (factors[i].is_const())
+      known = Ref::steal(PyNumber_Multiply(known.get(), factors[i].object()));
+    else
+      result = result.is_null() ? factors[i] : scalar_node(*this, ScalarOp::kMultiply, result, factors[i]);
+  }
+  if (!live()) return Val();
+  const Val constant = reads.owned(known.get());
+  if (result.is_null()) return constant;
+  int overflow = 0;
+  const bool one = PyLong_AsLongAndOverflow(known.get(), &overflow) == 1;
+  return one ? result : scalar_node(*this, ScalarOp::kMultiply, result, constant);
+}
+
 Val new_dict(Recorder& recorder) {
   return new_virtual(recorder, VirtualKind::kDict, &PyDict_Type);
 }

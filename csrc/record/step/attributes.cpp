@@ -24,6 +24,15 @@
 
 namespace pijit {
 
+bool is_read_as_property(Recorder& recorder, PyTypeObject* kind) {
+  if (kind == &PyProperty_Type) return true;
+  if (!PyType_IsSubtype(kind, &PyProperty_Type) || kind->tp_descr_get != PyProperty_Type.tp_descr_get ||
+      kind->tp_descr_set != PyProperty_Type.tp_descr_set)
+    return false;
+  recorder.reads.guard_type_version(kind);
+  return recorder.live();
+}
+
 PyObject* classmethod_callable(PyObject* descriptor) {
   // classmethod and staticmethod have the same layout: the callable is their first field.
   struct Layout {
@@ -288,7 +297,7 @@ Invoke bind(Lookup& lookup, PyObject* descriptor, Val object, Val type, PyObject
   }
   if (kind == &PyStaticMethod_Type) return found(lookup, constant(recorder, classmethod_callable(descriptor)));
   if (kind == &PyClassMethodDescr_Type) return found(lookup, builtin_method(recorder, descriptor, type));
-  if (kind == &PyProperty_Type) {
+  if (is_read_as_property(recorder, kind)) {
     if (object.is_null()) return found(lookup, Val::constant(descriptor));
     Ref getter = Ref::steal(PyObject_GetAttrString(descriptor, "fget"));
     if (!getter || Py_TYPE(getter.get()) != &PyFunction_Type) return Invoke::kUnknown;

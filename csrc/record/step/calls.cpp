@@ -19,6 +19,7 @@
 #include "record/state/pending.h"
 #include "record/state/snapshot.h"
 #include "record/state/values.h"
+#include "record/state/writes.h"
 
 namespace pijit {
 namespace {
@@ -211,6 +212,18 @@ Invoke invoke_body(Recorder& recorder, ShadowFrame& frame, Val function, Val nam
 namespace {
 
 // type.__call__: tp_new, then tp_init.
+// An instance of a class that derives from property: it is real from the start, and its __init__ in Python is followed.
+Invoke new_property(Recorder& recorder, ShadowFrame& frame, PyTypeObject* type, Arguments& args, int pops) {
+  PyObject* init = recorder.reads.lookup_type(type, names().init);
+  if (!recorder.live()) return Invoke::kStopped;
+  if (type->tp_new != PyProperty_Type.tp_new || type->tp_finalize != nullptr || type->tp_del != nullptr ||
+      init == nullptr || Py_TYPE(init) != &PyFunction_Type)
+    return Invoke::kUnknown;
+  static PyObject* const make = PyObject_GetAttrString(reinterpret_cast<PyObject*>(&PyProperty_Type), "__new__");
+  const Val instance = call_for(recorder, type, make, {Val::constant(reinterpret_cast<PyObject*>(type))});
+  return instance.is_null() ? Invoke::kStopped : after_new(recorder, frame, instance, args, pops);
+}
+
 Invoke invoke_type(Recorder& recorder, ShadowFrame& frame, Val callable, Arguments& args, int pops) {
   auto* type = reinterpret_cast<PyTypeObject*>(callable.object());
   PyTypeObject* meta = Py_TYPE(type);
@@ -236,6 +249,7 @@ Invoke invoke_type(Recorder& recorder, ShadowFrame& frame, Val callable, Argumen
     return drive(recorder, frame, instantiate, args, pops);
   }
   if (exception) return invoke_builtin_exception(recorder, frame, type, args, pops);
+  if (PyType_IsSubtype(type, &PyProperty_Type)) return new_property(recorder, frame, type, args, pops);
   bool dict_like = PyType_IsSubtype(type, &PyDict_Type);
   if (!is_plain_new(type) && !dict_like) return Invoke::kUnknown;
   if (dict_like && type->tp_new != PyDict_Type.tp_new && type->tp_new != PyODict_Type.tp_new) return Invoke::kUnknown;

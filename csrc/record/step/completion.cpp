@@ -98,7 +98,7 @@ void complete(Recorder& recorder, ShadowFrame& frame) {
   } else if (!pending.has_result && pending.pushes > 0) {
     return recorder.stop(Abort::kUnknownCall, "no result was seen");
   }
-  if (pending.opaque) recorder.foreign.epoch_due = true;
+  if (pending.opaque && !recorder.foreign.only_tensors) recorder.foreign.epoch_due = true;
   Val value = pending.result;
   frame.sp -= pending.pops;
   while (!frame.loose.empty() && frame.loose.back() >= frame.locals + frame.sp) frame.loose.pop_back();

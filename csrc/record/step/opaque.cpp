@@ -363,62 +363,11 @@ bool request(Recorder& recorder, ShadowFrame& frame, Instruction now, Request* o
   }
 }
 
-// A function of a module of C, a method of a class: to keep it keeps nothing else alive that would die.
-bool is_lasting(PyObject* callable) {
-  if (Py_TYPE(callable) == &PyMethodDescr_Type) return true;
-  if (!PyCFunction_CheckExact(callable)) return false;
-  PyObject* self = PyCFunction_GET_SELF(callable);
-  return self == nullptr || PyModule_CheckExact(self);
-}
-
-void take_computed(Recorder& recorder, ShadowFrame& frame, PyObject* result) {
-  if (!cpython::is_scalar_type(Py_TYPE(result))) return recorder.stop(Abort::kUnknownOperand, Py_TYPE(result)->tp_name);
-  take_object(recorder, frame, result);
-}
-
 }  // namespace
-
-void take_object(Recorder& recorder, ShadowFrame& frame, PyObject* result) {
-  Trace& trace = recorder.trace();
-  const Val out = frame.pending.x;
-  recorder.foreign.set_type(out, Py_TYPE(result));
-  trace.nodes[frame.pending.run_out].imm = reinterpret_cast<uintptr_t>(Py_TYPE(result));
-  frame.pending.result = out;
-}
 
 // Imports, which the globals of a frame that is followed can make fail.
 void find_opaque_functions() {
   functions();
-}
-
-Invoke compute(Recorder& recorder, ShadowFrame& frame, PyObject* callable, const Vals& args, int pops,
-               PyObject* names) {
-  if (!recorder.heap.fillings.empty() && !are_scalars(recorder, args)) flush_fillings(recorder.heap);
-  Vals real;
-  for (Val value : args) {
-    real.push_back(materialize(recorder, value));
-    if (!recorder.live()) return Invoke::kStopped;
-  }
-  const Val out = add_reg(recorder, Rep::kObject, nullptr, nullptr);
-  Node& node = emit_node(recorder, Op::kPure);
-  node.a = is_lasting(callable) ? recorder.reads.owned(callable) : Val::constant(callable);
-  if (names != nullptr) node.b = recorder.reads.owned(names);
-  node.aux = names == nullptr ? 0 : static_cast<uint32_t>(PyTuple_GET_SIZE(names));
-  node.out = out.index();
-  node.first = static_cast<uint32_t>(recorder.trace().operands.size());
-  node.count = static_cast<uint32_t>(real.size());
-  recorder.trace().operands.insert(recorder.trace().operands.end(), real.begin(), real.end());
-  const auto at = static_cast<uint32_t>(recorder.trace().nodes.size() - 1);
-  observe(frame, pops, take_computed);
-  frame.pending.x = out;
-  frame.pending.run_out = at;
-  return Invoke::kStarted;
-}
-
-Invoke compute_object(Recorder& recorder, ShadowFrame& frame, PyObject* callable, const Vals& args, int pops) {
-  const Invoke outcome = compute(recorder, frame, callable, args, pops);
-  if (outcome == Invoke::kStarted) frame.pending.finish = take_object;
-  return outcome;
 }
 
 Invoke generic_alias(Recorder& recorder, ShadowFrame& frame, Val cls, Val key, int pops) {
@@ -569,6 +518,7 @@ bool opaque_node(Recorder& recorder, ShadowFrame& frame, Op op, Val callable, Va
 
 Pending& await_opaque(Recorder& recorder, ShadowFrame& frame, int pops, int pushes, Val result) {
   recorder.foreign.opaque_calls += 1;
+  recorder.foreign.only_tensors = false;
   recorder.allow_gc();
   Pending& pending = await(frame, pops, pushes);
   pending.opaque = true;
@@ -677,6 +627,8 @@ bool go_opaque(Recorder& recorder, ShadowFrame& frame) {
                        ? [](Recorder& recorder, ShadowFrame& f, PyObject*) { take_split_group(recorder, f); }
                        : [](Recorder& recorder, ShadowFrame& f, PyObject* object) { take_opaque(recorder, f, object); };
   pending.y = wanted.exit;
+  recorder.foreign.only_tensors = callable != nullptr && recorder.adapter() != nullptr &&
+                                  recorder.adapter()->foreign_call(callable) == ForeignCall::kWrites;
   return true;
 }
 
@@ -688,6 +640,7 @@ void take_opaque(Recorder& recorder, ShadowFrame& frame, PyObject* object) {
   if (node.op == Op::kOpaque && recorder.adapter() != nullptr)
     node.imm = recorder.adapter()->operators_counted() - node.imm;
   pending.result = Val::reg(pending.run_out);
+  if (recorder.foreign.only_tensors) recorder.adapter()->foreign_code();
   if (object == nullptr) return;
   recorder.foreign.note_holders(pending.run_out, object);
   const bool unbound = pending.pushes == 2 && cpython::has_self(frame.frame);

@@ -7,6 +7,8 @@ namespace pijit {
 bool is_older(const Kernel&, Val tensor);  // it was made, or found, before foreign code ran
 // The type of an operand that is about to be looked into; of a tensor only where the class decides (`tensors`).
 void learn(Recorder&, ShadowFrame& frame, int depth, bool tensors, bool inside);
+// A function of a module of C, a method of a class: to keep it keeps nothing else alive that would die (computed.cpp).
+bool is_lasting(PyObject* callable);
 bool go_opaque(Recorder&, ShadowFrame& frame);
 bool fix_operands(Recorder&, ShadowFrame& frame);
 bool opaque_node(Recorder&, ShadowFrame& frame, Op op, Val callable, Vals args, PyObject* names, bool spread,

@@ -87,7 +87,7 @@ Invoke descriptor_write(Recorder& recorder, ShadowFrame& frame, Val object, PyOb
     return Invoke::kUnknown;
   }
   if (object.is_const() && !guard_instance(recorder, object.object(), &dict)) return Invoke::kStopped;
-  if (Py_TYPE(descriptor) == &PyProperty_Type) {
+  if (is_read_as_property(recorder, Py_TYPE(descriptor))) {
     Ref setter = Ref::steal(PyObject_GetAttrString(descriptor, value.is_null() ? "fdel" : "fset"));
     if (!setter || Py_TYPE(setter.get()) != &PyFunction_Type) return Invoke::kUnknown;
     Arguments args;

@@ -450,3 +450,76 @@ def fill():
 
 
 kept = []
+
+
+# %% classes_that_derive_from_property: k = 1 -> 5
+class lazy(property):
+    pass
+
+
+class kept(property):
+    def __init__(self, get, more=None):
+        property.__init__(self, get)
+        self.more = more
+
+
+class X:
+    def __init__(self):
+        self.v = 3
+
+    @lazy
+    def a(self):
+        return self.v + k
+
+    @lazy
+    def b(self):
+        "how many"
+        return self._b
+
+    @b.setter
+    def b(self, value):
+        self._b = value * k
+
+    @b.deleter
+    def b(self):
+        del self._b
+
+    @lazy
+    def fails(self):
+        return self.nothing
+
+
+def g(self):
+    "said of g"
+    return k
+
+
+def f():
+    x = X()
+    x.b = 4
+    seen = [x.a, x.b, type(X.a).__name__, X.b.__doc__]
+    del x.b
+    made = kept(g, more=k)
+    seen += [hasattr(x, "b"), hasattr(x, "fails"), isinstance(made, property), made.fget(x), made.__doc__, made.more]
+    try:
+        x.a = 1
+    except AttributeError as error:
+        seen.append(type(error).__name__)
+    return seen
+
+
+# %% a_class_that_derives_from_property_gets_a_getter: k = 1 -> 5
+class lazy(property):
+    pass
+
+
+class X:
+    @lazy
+    def a(self):
+        return k
+
+
+def f():
+    if k == 5:
+        lazy.__get__ = lambda self, instance, owner=None: "of its own"
+    return X().a

@@ -587,3 +587,32 @@ def f(items, n):
     except TypeError as error:
         str(error)
     return first, sorted(itertools.islice(Down(n), 4), key=str), list(zip(itertools.islice(Down(n), 2), items))
+
+
+# %% tuples_of_other_classes_backwards: k = 1 -> 5
+class T(tuple):
+    pass
+
+
+class Items(tuple):
+    def __getitem__(self, i):
+        return "got", tuple.__getitem__(self, i)
+
+
+class Length(tuple):
+    def __len__(self):
+        return 2
+
+
+class Backwards(tuple):
+    def __reversed__(self):
+        return iter(("backwards", k))
+
+
+def f():
+    t = T((1, 2, k))
+    pairs = list(zip(reversed(t), reversed(T((k, 4, 5)))))
+    walk = reversed(t)
+    first = next(walk)
+    others = [list(reversed(kind((1, 2, k)))) for kind in (Items, Length, Backwards)]
+    return list(reversed(t)), pairs, first, list(walk), others

@@ -146,6 +146,11 @@ class Adapter {
     static constexpr PyTypeObject* kNone[] = {nullptr};
     return kNone;
   }
+  // Types of C derived from tuple whose objects do as tuples do, but for what a slice or a sum of them is; null at the end.
+  virtual PyTypeObject* const* tuple_types() const noexcept {
+    static constexpr PyTypeObject* kNone[] = {nullptr};
+    return kNone;
+  }
   // A tensor whose behaviour the adapter knows (exact framework classes, no overriding subclass).
   virtual bool is_tensor(PyObject* object) const noexcept = 0;
   // A number that is the same for tensors which the guards of an input do not tell apart, and mostly only for those.

@@ -119,6 +119,7 @@ void py_attach(py::object capsule) {
     throw py::import_error("this adapter was built against another pijit; reinstall pijit");
   build_builtin_table();
   for (PyTypeObject* const* type = adapter->value_types(); *type != nullptr; ++type) cpython::add_value_type(*type);
+  for (PyTypeObject* const* type = adapter->tuple_types(); *type != nullptr; ++type) cpython::add_tuple_type(*type);
   set_adapter(adapter);
   wake_hook();
 }

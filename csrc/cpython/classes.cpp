@@ -65,6 +65,17 @@ PyTypeObject* module_spec_type() noexcept {
   return reinterpret_cast<PyTypeObject*>(type);
 }
 
+PyTypeObject* default_dict_type() noexcept {
+  static PyObject* const type = [] {
+    const SavedError error;  // the first to ask may stand where an exception is under way
+    Ref module = import_module("_collections");
+    PyObject* found = module ? PyObject_GetAttrString(module.get(), "defaultdict") : nullptr;
+    PyErr_Clear();
+    return found != nullptr && PyType_Check(found) ? found : nullptr;
+  }();
+  return reinterpret_cast<PyTypeObject*>(type);
+}
+
 void keep_classes(std::unordered_set<PyObject*>* addresses) {
   std::unordered_set<PyObject*> living, seen;
   for (PyObject* address : *addresses) {

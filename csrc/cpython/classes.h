@@ -20,6 +20,12 @@ PyObject* member_name(PyTypeObject* type, Py_ssize_t offset) noexcept;
 inline constexpr bool kModulesAskTheirSpec = PY_VERSION_HEX >= 0x030d0000;
 // The class of specs whose property only reads a field: importlib's. Null: there is none.
 PyTypeObject* module_spec_type() noexcept;
+// collections.defaultdict. Null: there is none. Imports at first.
+PyTypeObject* default_dict_type() noexcept;
+// A class of dicts, and not one of the program's.
+inline bool is_builtin_dict(PyTypeObject* type) noexcept {
+  return type == &PyDict_Type || type == &PyODict_Type || type == default_dict_type();
+}
 // Takes out of a set of addresses those at which no class is.
 void keep_classes(std::unordered_set<PyObject*>* addresses);
 

@@ -321,7 +321,7 @@ bool dict_ends(PyObject* dict, const DictCursor& cursor) noexcept {
   if (!PyODict_Check(dict)) return true;
   const auto* node = static_cast<const OrderedNode*>(cursor.node);
   if ((node != nullptr ? node->next : reinterpret_cast<OrderedDict*>(dict)->first) != nullptr) return false;
-  return *dict_slot(dict) == nullptr;
+  return Py_TYPE(dict) != &PyODict_Type || *dict_slot(dict) == nullptr;
 }
 
 int store_attribute(PyObject* object, PyObject* name, PyObject* value) noexcept {
@@ -333,6 +333,15 @@ int store_attribute(PyObject* object, PyObject* name, PyObject* value) noexcept 
   Ref dict = Ref::steal(PyObject_GenericGetDict(object, nullptr));
   if (!dict) return -1;
   return value == nullptr ? PyDict_DelItem(dict.get(), name) : PyDict_SetItem(dict.get(), name, value);
+}
+
+int store_item(PyObject* object, PyObject* key, PyObject* value) noexcept {
+  if (!PyDict_Check(object)) {
+    const PyTypeObject* type = PyList_Check(object) ? &PyList_Type : Py_TYPE(object);
+    return type->tp_as_mapping->mp_ass_subscript(object, key, value);
+  }
+  if (value == nullptr) return PyODict_Check(object) ? PyODict_DelItem(object, key) : PyDict_DelItem(object, key);
+  return PyODict_Check(object) ? PyODict_SetItem(object, key, value) : PyDict_SetItem(object, key, value);
 }
 
 void add_attribute_context(PyObject* exception, PyObject* object, PyObject* name) noexcept {
@@ -419,12 +428,37 @@ bool is_found_at(PyObject* object, PyObject* module, PyObject* path) noexcept {
 
 }  // namespace
 
+namespace {
+
+std::vector<PyTypeObject*> tuple_types;
+
+// A struct sequence of C all of whose fields are items.
+bool is_struct_sequence(PyTypeObject* type) noexcept {
+  static PyObject* const names[] = {PyUnicode_InternFromString("n_sequence_fields"),
+                                    PyUnicode_InternFromString("n_fields"),
+                                    PyUnicode_InternFromString("n_unnamed_fields")};
+  PyObject* counts[3];
+  if (type->tp_base != &PyTuple_Type || (type->tp_flags & Py_TPFLAGS_BASETYPE) != 0) return false;
+  for (int i = 0; i < 3; ++i)
+    if (dict_lookup_exact(type_dict(type), names[i], &counts[i]) <= 0 || !PyLong_CheckExact(counts[i])) return false;
+  return int_bits(counts[2]) == 0 && PyLong_AsLong(counts[0]) == PyLong_AsLong(counts[1]);
+}
+
+}  // namespace
+
+void add_tuple_type(PyTypeObject* type) {
+  if (std::find(tuple_types.begin(), tuple_types.end(), type) == tuple_types.end()) tuple_types.push_back(type);
+}
+
 bool is_plain_tuple(PyObject* object) noexcept {
   const PyTypeObject *type = Py_TYPE(object), *tuple = &PyTuple_Type;
   if (type == tuple) return true;
+  if (std::find(tuple_types.begin(), tuple_types.end(), type) != tuple_types.end()) return true;
   if (!PyTuple_Check(object) || type->tp_basicsize != tuple->tp_basicsize || type->tp_dictoffset != 0) return false;
-  if ((type->tp_flags & Py_TPFLAGS_HEAPTYPE) == 0 || type->tp_weaklistoffset != 0) return false;
-  if (type->tp_finalize != nullptr || type->tp_del != nullptr || type->tp_as_number->nb_bool != nullptr) return false;
+  if (type->tp_weaklistoffset != 0) return false;
+  if ((type->tp_flags & Py_TPFLAGS_HEAPTYPE) == 0 && !is_struct_sequence(Py_TYPE(object))) return false;
+  if (type->tp_finalize != nullptr || type->tp_del != nullptr) return false;
+  if (type->tp_as_number != nullptr && type->tp_as_number->nb_bool != nullptr) return false;
   if (type->tp_iter != tuple->tp_iter || type->tp_richcompare != tuple->tp_richcompare) return false;
   const PySequenceMethods *own = type->tp_as_sequence, *plain = tuple->tp_as_sequence;
   if (own->sq_length != plain->sq_length || own->sq_contains != plain->sq_contains) return false;
@@ -432,6 +466,21 @@ bool is_plain_tuple(PyObject* object) noexcept {
   // sq_item is another one in every class of Python: it looks for what mp_subscript says.
   const PyMappingMethods *by_key = type->tp_as_mapping, *plain_key = tuple->tp_as_mapping;
   return by_key->mp_length == plain_key->mp_length && by_key->mp_subscript == plain_key->mp_subscript;
+}
+
+bool is_plain_list(PyTypeObject* type) noexcept {
+  const PyTypeObject* list = &PyList_Type;
+  if (type == list) return true;
+  if (!PyType_HasFeature(type, Py_TPFLAGS_LIST_SUBCLASS) || (type->tp_flags & Py_TPFLAGS_HEAPTYPE) == 0) return false;
+  if (type->tp_finalize != nullptr || type->tp_del != nullptr || type->tp_as_number->nb_bool != nullptr) return false;
+  if (type->tp_iter != list->tp_iter || type->tp_richcompare != list->tp_richcompare) return false;
+  const PySequenceMethods *own = type->tp_as_sequence, *plain = list->tp_as_sequence;
+  if (own->sq_length != plain->sq_length || own->sq_contains != plain->sq_contains) return false;
+  // sq_item, sq_ass_item and mp_subscript are others in every class of Python: the last looks for a method.
+  static PyObject* const name = PyUnicode_InternFromString("__getitem__");
+  const PyMappingMethods *by_key = type->tp_as_mapping, *plain_key = list->tp_as_mapping;
+  return by_key->mp_length == plain_key->mp_length && by_key->mp_ass_subscript == plain_key->mp_ass_subscript &&
+         lookup_type(type, name) == lookup_type(&PyList_Type, name);
 }
 
 bool is_importable(PyTypeObject* type) noexcept {

@@ -134,6 +134,8 @@ inline PyObject* instance_dict(PyObject* object) noexcept {
 // Stores an attribute where it is kept, the instance's dict or a slot, or deletes it there (null): no descriptor of the
 // program's is asked. -1 with an error.
 int store_attribute(PyObject* object, PyObject* name, PyObject* value) noexcept;
+// object[key] = value (null: del object[key]) of a list or dict: no method that a derived class has runs.
+int store_item(PyObject* object, PyObject* key, PyObject* value) noexcept;
 // As PyObject_GetAttr does when it fails: an AttributeError that has no name and no object gets these.
 void add_attribute_context(PyObject* exception, PyObject* object, PyObject* name) noexcept;
 // The same for the error that is set.
@@ -309,6 +311,9 @@ bool equal_values(PyObject* a, PyObject* b) noexcept;  // of one such type
 // A tuple, or one of a class of Python that is derived from it, adds nothing to what it holds, and is indexed, iterated
 // over and compared as a tuple is: a NamedTuple.
 bool is_plain_tuple(PyObject* object) noexcept;
+void add_tuple_type(PyTypeObject* type);  // another type of C whose objects do so
+// list, or a class derived from it that does as lists do with its items.
+bool is_plain_list(PyTypeObject* type) noexcept;
 
 // When this list or set dies nothing is told of any of its items. Tuples of such items are such, too.
 bool holds_quiet_items(PyObject* container) noexcept;

@@ -60,7 +60,7 @@ void set_object(Reg* reg, PyObject* object) noexcept {
   reg->owned = 1;
 }
 
-// -1: raised. Only exact lists and dicts and plain instances are written, so no method of the user's runs.
+// -1: raised. Lists, dicts and plain instances are written without their classes, so no method of the program's runs.
 int store(const Trace& trace, const Reg* regs, const Node& node) noexcept {
   Operand a(trace, regs, node, node.a), b(trace, regs, node, node.b), c(trace, regs, node, node.c);
   if (a.failed() || b.failed() || c.failed()) return -1;
@@ -70,9 +70,9 @@ int store(const Trace& trace, const Reg* regs, const Node& node) noexcept {
     case Op::kDelAttr:
       return cpython::store_attribute(a.get(), b.get(), nullptr);
     case Op::kStoreItem:
-      return PyObject_SetItem(a.get(), b.get(), c.get());
+      return cpython::store_item(a.get(), b.get(), c.get());
     case Op::kDelItem:
-      return PyObject_DelItem(a.get(), b.get());
+      return cpython::store_item(a.get(), b.get(), nullptr);
     default:
       return PyCell_Set(a.get(), b.get());
   }

@@ -9,6 +9,7 @@
 
 #include "cpython/objects.h"
 #include "guard/check.h"
+#include "guard/instances.h"
 #include "guard/written.h"
 #include "ir/print.h"
 
@@ -41,10 +42,10 @@ void note_alive(const Trace& trace, const Guard& guard, ObjectSet* alive) {
 }
 
 // The built-in container whose class the object's is derived from; null: there is none. Containers are taken apart, but
-// not such objects: their classes may do anything.
+// not such objects whose classes do something else than containers do.
 const char* derived_from(PyObject* object) noexcept {
-  if (PyTuple_CheckExact(object) || PyList_CheckExact(object) || PyDict_CheckExact(object) ||
-      PyAnySet_CheckExact(object))
+  if (cpython::is_plain_tuple(object) || PyList_CheckExact(object) || PyDict_CheckExact(object) ||
+      PyAnySet_CheckExact(object) || is_derived_container(object))
     return nullptr;
   return PyTuple_Check(object)    ? "tuple"
          : PyList_Check(object)   ? "list"

@@ -1,6 +1,7 @@
 // Which instances can be taken apart; see instances.h.
 #include "guard/instances.h"
 
+#include "cpython/classes.h"
 #include "cpython/keys.h"
 #include "cpython/members.h"
 #include "cpython/objects.h"
@@ -22,6 +23,7 @@ bool fit(PyObject* const* items, Py_ssize_t count, int depth, Room* room) {
 bool dict_fits(PyObject* dict, int depth, Room* room) {
   PyObject *key, *value;
   Objects values;
+  if (PyDict_GET_SIZE(dict) > kMaxLoadedItems) return false;
   for (Py_ssize_t position = 0; PyDict_Next(dict, &position, &key, &value) != 0;) {
     if (!cpython::is_scalar(key)) return false;
     values.push_back(value);
@@ -33,9 +35,10 @@ bool dict_fits(PyObject* dict, int depth, Room* room) {
 bool fits(PyObject* object, int depth, Room* room) {
   if (PyList_CheckExact(object) || cpython::is_plain_tuple(object)) return items_fit(object, depth, room);
   if (PyDict_CheckExact(object)) return dict_fits(object, depth, room);
-  if (PyDict_Check(object) || PyList_Check(object) || PyAnySet_Check(object)) return false;  // guarded as they are
+  if (PyAnySet_Check(object)) return false;  // guarded as they are
   const Py_ssize_t before = room->items;
-  if (!instance_fits(object, depth, room)) room->items = before;
+  const bool derived = PyDict_Check(object) || PyList_Check(object);
+  if (!(derived ? derived_fits(object, depth, room) : instance_fits(object, depth, room))) room->items = before;
   return room->looks >= 0;
 }
 
@@ -55,11 +58,41 @@ Guard inline_guard(GuardOp op, Val source, PyTypeObject* type, Py_ssize_t index)
   return guard;
 }
 
+bool is_derived_dict(PyObject* object) noexcept {
+  PyTypeObject* type = Py_TYPE(object);
+  if (!PyDict_Check(object) || type == &PyDict_Type) return false;
+  if (type == &PyODict_Type) return *cpython::dict_slot(object) == nullptr;  // it may be given attributes
+  std::vector<Slot> slots;
+  return type == cpython::default_dict_type() || find_slots(type, &slots);
+}
+
+Py_ssize_t factory_offset() noexcept {
+  static const Py_ssize_t offset = [] {
+    const Ref name = Ref::steal(PyUnicode_InternFromString("default_factory"));
+    const PyMemberDef* member = cpython::member_of(cpython::lookup_type(cpython::default_dict_type(), name.get()));
+    return member == nullptr ? 0 : member->offset;
+  }();
+  return offset;
+}
+
+bool is_derived_list(PyObject* object) noexcept {
+  std::vector<Slot> slots;
+  PyTypeObject* type = Py_TYPE(object);
+  return type != &PyList_Type && cpython::is_plain_list(type) && find_slots(type, &slots);
+}
+
+bool derived_fits(PyObject* object, int depth, Room* room) {
+  if (!is_derived_container(object)) return false;
+  if ((Py_TYPE(object)->tp_flags & Py_TPFLAGS_HEAPTYPE) != 0 && Py_TYPE(object) != cpython::default_dict_type())
+    return instance_fits(object, depth, room);
+  return dict_fits(object, depth, room);
+}
+
 bool find_slots(PyTypeObject* type, std::vector<Slot>* slots) {
   if ((type->tp_flags & Py_TPFLAGS_HEAPTYPE) == 0) return false;  // some of C are never made ready
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(type->tp_mro); ++i) {
     auto* base = reinterpret_cast<PyTypeObject*>(PyTuple_GET_ITEM(type->tp_mro, i));
-    if (base == &PyBaseObject_Type) continue;
+    if (base == &PyBaseObject_Type || base == &PyList_Type || base == &PyDict_Type || base == &PyODict_Type) continue;
     if ((base->tp_flags & Py_TPFLAGS_HEAPTYPE) == 0 || base->tp_itemsize != 0) return false;
     if (cpython::slot_count(base) == 0) continue;
     PyObject *name, *value;
@@ -73,7 +106,8 @@ bool find_slots(PyTypeObject* type, std::vector<Slot>* slots) {
     }
     if (static_cast<Py_ssize_t>(slots->size() - before) != cpython::slot_count(base)) return false;
   }
-  return cpython::has_managed_dict(type) || !slots->empty();
+  return cpython::has_managed_dict(type) || !slots->empty() ||
+         PyType_HasFeature(type, Py_TPFLAGS_DICT_SUBCLASS | Py_TPFLAGS_LIST_SUBCLASS);
 }
 
 bool hides_item(PyObject* object, const std::vector<Slot>& slots) noexcept {
@@ -88,6 +122,8 @@ bool instance_fits(PyObject* object, int depth, Room* room) {
   PyTypeObject* type = Py_TYPE(object);
   std::vector<Slot> slots;
   if (!find_slots(type, &slots) || hides_item(object, slots)) return false;
+  if (PyDict_Check(object) && !dict_fits(object, depth, room)) return false;
+  if (PyList_Check(object) && !(cpython::is_plain_list(type) && items_fit(object, depth, room))) return false;
   Objects held;
   for (const Slot& slot : slots) held.push_back(cpython::object_at(object, slot.offset));
   if (!fit(held.data(), static_cast<Py_ssize_t>(held.size()), depth, room)) return false;

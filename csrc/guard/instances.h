@@ -18,8 +18,15 @@ struct Slot {
   Py_ssize_t offset;
 };
 
-// Of a class of Python whose instances have slots and attributes only. False: it is another.
+// Of a class of Python whose instances have slots and attributes only, and items, if it is derived from dict or list.
+// False: it is another.
 bool find_slots(PyTypeObject* type, std::vector<Slot>* slots);
+
+// An OrderedDict, a defaultdict, or an instance of a class of Python that is derived from a dict.
+bool is_derived_dict(PyObject* object) noexcept;
+
+// Where a defaultdict keeps its factory, in bytes.
+Py_ssize_t factory_offset() noexcept;
 
 // An item of the instance's __dict__ has the name of a slot, which hides it.
 bool hides_item(PyObject* object, const std::vector<Slot>& slots) noexcept;
@@ -31,6 +38,16 @@ struct Room {
 
 // Whether the items of the tuple or list can be loaded one by one.
 bool items_fit(PyObject* sequence, int depth, Room* room);
+
+// A list of a class of Python that does as lists do with its items.
+bool is_derived_list(PyObject* object) noexcept;
+// One of the two.
+inline bool is_derived_container(PyObject* object) noexcept {
+  return is_derived_dict(object) || is_derived_list(object);
+}
+
+// Whether the items and attributes of a derived dict or list can be loaded one by one.
+bool derived_fits(PyObject* object, int depth, Room* room);
 
 // Whether the attributes of the instance, and what they hold, can be loaded one by one. An attribute may hold another
 // instance that cannot: that one is loaded as a whole, and does not count.

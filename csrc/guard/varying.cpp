@@ -38,8 +38,10 @@ bool is_other_object(PyObject* now, PyObject* before, bool scalar) noexcept {
   if (now == nullptr || before == nullptr || now == before) return false;
   if (scalar || before == Py_None || before == Py_True || before == Py_False) return false;
   const Adapter* adapter = current_adapter();
+  Room room;
   return cpython::is_plain_tuple(now) || PyList_CheckExact(now) || PyDict_CheckExact(now) ||
-         cpython::shows_memory(now) || (adapter != nullptr && adapter->is_tensor(now));
+         is_derived_container(now) || cpython::shows_memory(now) || (adapter != nullptr && adapter->is_tensor(now)) ||
+         instance_fits(now, 0, &room);
 }
 
 bool is_other(PyObject* now, PyObject* before, bool scalar) noexcept {

@@ -68,6 +68,10 @@ class TorchAdapter final : public Adapter {
     static PyTypeObject* const types[] = {&THPDeviceType, nullptr};
     return types;
   }
+  PyTypeObject* const* tuple_types() const noexcept override {
+    static PyTypeObject* const types[] = {&THPSizeType, nullptr};
+    return types;
+  }
   bool is_tensor(PyObject* object) const noexcept override { return is_plain_tensor(object); }
   uint64_t tensor_kind(PyObject* tensor) const noexcept override { return kind_of(tensor); }
   int64_t tensor_elements(PyObject* tensor) const noexcept override { return elements_of(tensor); }

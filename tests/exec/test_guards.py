@@ -580,8 +580,11 @@ def test_words(probe: ModuleType) -> None:
     size = {"op": "kDictSize", "subject": reg(0), "number": 2, "items": [const("a"), const("b")]}
     assert changed(size, {"a": 1}) == "x: 1 keys now, 2 before"
     assert changed(size, {"a": 1, "c": 1}) == "x: key 1: 'c' now, 'b' before"
+    assert changed(size, collections.OrderedDict(b=1, a=1)) == "x: key 0: 'b' now, 'a' before"
+    other = collections.OrderedDict(b=1, a=1)
+    other.note = 1  # type: ignore[attr-defined]
     derived_from = "x: a collections.OrderedDict is a subclass of dict, and is taken as one object with what is in it"
-    assert changed(size, collections.OrderedDict(b=1, a=1)) == f"{derived_from}; pass its items, or dict(x)"
+    assert changed(size, other) == f"{derived_from}; pass its items, or dict(x)"
     whole = {"op": "kDict", "subject": const({"a": 1}), "number": 0, "aux": 1}
     assert changed(whole, 0) == "<dict>: a dict that has changed"
     assert changed({"op": "kList", "subject": const([1]), "items": [const(2)]}, 0) == "<list>[0]: 1 now, 2 before"

@@ -85,22 +85,15 @@ class Point(tuple[float, float]):
         return tuple(self)[at]
 
 
-class Named(dict[str, float]):
-    """A subclass of dict with nothing of its own."""
-
-
-@pytest.mark.parametrize(
-    ("make", "base"), [(lambda n: Point((n, n)), "tuple"), (lambda n: Named(x=n), "dict")], ids=["tuple", "dict"]
-)
-def test_a_subclass_of_a_container_is_named(make: Callable[[float], Any], base: str) -> None:
+def test_a_subclass_of_a_container_is_named() -> None:
     """Which argument differs, of which class it is, and what to do."""
     fast = pijit.jit(lambda point: len(point))
     for turn in range(100):
-        assert fast(make(float(turn))) == len(make(0.0))
+        assert fast(Point((float(turn), 1.0))) == 2
     reason = pijit.status(fast).reason
-    assert type(make(0.0)).__name__ in reason
-    assert f"a subclass of {base}" in reason
-    assert f"or {base}(point)" in reason
+    assert "Point" in reason
+    assert "a subclass of tuple" in reason
+    assert "or tuple(point)" in reason
 
 
 class TestTheLimit:

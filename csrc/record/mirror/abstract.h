@@ -65,7 +65,6 @@ int known_item(Recorder& recorder, Val container, Val key, Val* item);
 Task<Val> get_item(Drive& drive, Val container, Val key, bool last = false);
 Task<Val> item_of(Drive& drive, Arguments args);  // the same as a call
 bool is_item_sequence(PyTypeObject* type);        // container[key] is C code of lists or tuples
-bool is_builtin_dict(PyTypeObject* type);         // and not of a class of the program's
 
 // operator.index(value)
 Task<Val> index_of_value(Drive& drive, Val value);

@@ -1,4 +1,5 @@
 // Comparison inside C code: methods of classes on either side, reflection, identity, and built-in operands.
+#include "cpython/classes.h"
 #include "cpython/keys.h"
 #include "record/mirror/abstract.h"
 #include "record/mirror/builtins.h"
@@ -108,7 +109,7 @@ Task<Val> compare_native(Drive& drive, int op, Val left, Val right) {
     Val result = co_await compare_sequences(drive, op, left, right);
     co_return result;
   }
-  if (type == &PyDict_Type || type == &PyODict_Type || type == default_dict_type()) {
+  if (cpython::is_builtin_dict(type)) {
     if (!PyType_IsSubtype(other, &PyDict_Type)) co_return not_implemented();
     Val result = co_await compare_dicts(drive, op, left, right);
     co_return result;

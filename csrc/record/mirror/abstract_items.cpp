@@ -1,6 +1,7 @@
 // container[key] and key in container: what is known at once, and the tasks for what code of the program decides.
 //
 // An instruction takes the first way without a task. Only where a frame may be needed does it start one.
+#include "cpython/classes.h"
 #include "cpython/keys.h"
 #include "record/mirror/abstract.h"
 #include "record/mirror/builtins.h"
@@ -12,17 +13,13 @@
 
 namespace pijit {
 
-bool is_builtin_dict(PyTypeObject* type) {
-  return type == &PyDict_Type || type == &PyODict_Type || type == default_dict_type();
-}
-
 // The slot is filled by a method in Python.
 static bool has_own_getitem(PyTypeObject* type) {
   return type->tp_as_mapping != nullptr && type->tp_as_mapping->mp_subscript == cpython::slot_functions().subscript;
 }
 
 bool is_item_sequence(PyTypeObject* type) {
-  return type == &PyList_Type || (PyType_IsSubtype(type, &PyTuple_Type) != 0 && !has_own_getitem(type));
+  return cpython::is_plain_list(type) || (PyType_IsSubtype(type, &PyTuple_Type) != 0 && !has_own_getitem(type));
 }
 
 namespace {
@@ -61,16 +58,36 @@ Task<Val> missing_item(Drive& drive, Val container, Val key) {
   Recorder& recorder = drive.recorder();
   Vals more(1, key);
   Val value;
-  if (recorder.heap.type_of(container) != default_dict_type()) {
+  if (recorder.heap.type_of(container) != cpython::default_dict_type()) {
     value = co_await call_special(drive, container, names().missing, more);
     co_return value;
   }
-  PyObject* method = cpython::lookup_type(default_dict_type(), names().missing);
+  PyObject* method = cpython::lookup_type(cpython::default_dict_type(), names().missing);
   value = co_await call_two(drive, Val::constant(method), container, key);
   co_return value;
 }
 
 }  // namespace
+
+// dict.__getitem__(container, key)
+Task<Val> dict_getitem(Drive& drive, Arguments args) {
+  Recorder& recorder = drive.recorder();
+  const Val container = args.values[0], key = args.values[1];
+  PyTypeObject* type = recorder.heap.type_of(container);
+  Val item;
+  if (type == nullptr || container.is_reg() || !is_dict_like(recorder.heap, container)) co_await drive.unknown();
+  const int found = mapping_find(recorder, container, key, &item);
+  if (found > 0) co_return item;
+  if (found < 0 && (!container.is_const() || !recorder.live())) co_await drive.unknown();
+  if (found < 0) {
+    item = co_await get_item_hashed(drive, container, key);
+  } else if (type == cpython::default_dict_type() || !cpython::is_builtin_dict(type)) {
+    item = co_await missing_item(drive, container, key);
+  } else {
+    co_await drive.raise();
+  }
+  co_return item;
+}
 
 int known_item(Recorder& recorder, Val container, Val key, Val* item) {
   PyTypeObject* type = recorder.heap.type_of(container);
@@ -84,7 +101,7 @@ int known_item(Recorder& recorder, Val container, Val key, Val* item) {
   }
   if (recorder.heap.is_virtual(container, VirtualKind::kView) && type == &PyDictProxy_Type)
     return mapping_find(recorder, recorder.heap.virtual_field(container, field::kView::kSource), key, item);
-  const bool dict = is_builtin_dict(type) && type != default_dict_type();
+  const bool dict = cpython::is_builtin_dict(type) && type != cpython::default_dict_type();
   return dict ? mapping_find(recorder, container, key, item) : -1;
 }
 
@@ -102,16 +119,9 @@ Task<Val> get_item(Drive& drive, Val container, Val key, bool last) {
     co_return item;
   }
   if (is_dict_like(recorder.heap, container)) {
-    const int found = mapping_find(recorder, container, key, &item);
-    if (found > 0) co_return item;
-    if (found < 0 && (!container.is_const() || !recorder.live())) co_await drive.unknown();
-    if (found < 0) {
-      item = co_await get_item_hashed(drive, container, key);
-    } else if (type == default_dict_type() || !is_builtin_dict(type)) {
-      item = co_await missing_item(drive, container, key);
-    } else {
-      co_await drive.raise();
-    }
+    Arguments args;
+    args.values = {container, key};
+    item = co_await dict_getitem(drive, args);
     co_return item;
   }
   const Val index = co_await index_of_value(drive, key);
@@ -142,9 +152,10 @@ bool is_searched(Heap& heap, Val container) {
 }
 
 // A dict of a class of the program's whose `in` is that of dict.
-bool contains_as_dict(PyTypeObject* type) {
-  return type->tp_as_sequence != nullptr &&
-         type->tp_as_sequence->sq_contains == PyDict_Type.tp_as_sequence->sq_contains;
+bool contains_as_dict(Recorder& recorder, PyTypeObject* type) {
+  if (type->tp_as_sequence == nullptr || !PyType_HasFeature(type, Py_TPFLAGS_DICT_SUBCLASS)) return false;
+  if (type->tp_as_sequence->sq_contains == PyDict_Type.tp_as_sequence->sq_contains) return true;
+  return recorder.reads.lookup_type(type, names().contains) == cpython::lookup_type(&PyDict_Type, names().contains);
 }
 
 bool has_own_contains(PyTypeObject* type) {
@@ -206,15 +217,16 @@ Membership membership(Recorder& recorder, Val* container, Val key) {
   const bool set = recorder.heap.is_virtual(*container, VirtualKind::kSet);
   const bool instance = recorder.heap.is_virtual(*container, VirtualKind::kInstance);
   // A dict of a class of the program's is looked into as others are, by its view whatever the class says.
-  const bool derived = recorder.heap.is_virtual(*container, VirtualKind::kDict) && (viewed || contains_as_dict(type));
-  if (container->is_virtual() && (is_builtin_dict(type) || derived || set || instance)) {
-    if (instance && !contains_as_dict(type)) return Membership::kLookedInto;
+  const bool derived =
+      recorder.heap.is_virtual(*container, VirtualKind::kDict) && (viewed || contains_as_dict(recorder, type));
+  if (container->is_virtual() && (cpython::is_builtin_dict(type) || derived || set || instance)) {
+    if (instance && !contains_as_dict(recorder, type)) return Membership::kLookedInto;
     if (object == nullptr || !cpython::is_native_key(object))
       return set ? Membership::kLookedInto : Membership::kUnknown;
     return membership_of(dict_find(recorder.heap, *container, object, &value));
   }
   PyObject* real = container->object();
-  if (real != nullptr && PyDict_Check(real) && contains_as_dict(type))
+  if (real != nullptr && PyDict_Check(real) && contains_as_dict(recorder, type))
     return membership_of(object == nullptr ? -1 : find_item(recorder, real, object, &value));
   if (real != nullptr && PyAnySet_CheckExact(real))
     return membership_of(object == nullptr ? -1 : recorder.reads.guarded_set_holds(real, object));

@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "common/imports.h"
+#include "cpython/classes.h"
 #include "cpython/keys.h"
 #include "cpython/lru_cache.h"
 #include "ir/checked.h"
@@ -177,7 +178,7 @@ void build_builtin_table() {
   partial_type();  // these import, so not while recording
   union_type();
   deque_iterator_type();
-  default_dict_type();
+  cpython::default_dict_type();
   namespace_type();
   cpython::lru_cache_type();
   for (const char* name : {"date", "timedelta"}) {  // a datetime that equals another may be of another zone

@@ -150,6 +150,7 @@ Task<Vals> sort_items(Drive& drive, Vals items, Val key, bool reverse, bool in_p
 // Dicts, and instances that are dicts. 1: *value, 0: absent, -1: not known.
 bool is_dict_like(Heap& heap, Val value);
 bool may_be_mapping(Recorder& recorder, Val value);
+bool has_keys(Recorder& recorder, Val value);
 int mapping_find(Recorder& recorder, Val dict, Val key, Val* value);
 
 // So many times so many items are not kept as shadows.
@@ -163,7 +164,9 @@ Task<Val> list_setitem(Drive& drive, Arguments args);
 Task<Val> list_delitem(Drive& drive, Arguments args);
 Task<Val> list_iadd(Drive& drive, Arguments args);
 Task<Val> list_imul(Drive& drive, Arguments args);
+Task<Val> dict_getitem(Drive& drive, Arguments args);
 Task<Val> dict_setitem(Drive& drive, Arguments args);
+Task<Val> merge_mapping(Drive& drive, Arguments args);
 Task<Val> dict_delitem(Drive& drive, Arguments args);
 Task<Val> dict_update(Drive& drive, Arguments args);
 Task<Val> set_update(Drive& drive, Arguments args);

@@ -1,5 +1,6 @@
 // Known callables about what `collections` and `types` have besides lists and dicts: defaultdict, Counter's counting,
 // SimpleNamespace.
+#include "cpython/classes.h"
 #include "cpython/keys.h"
 #include "cpython/members.h"
 #include "cpython/operators.h"
@@ -20,7 +21,7 @@ PyObject* factory_name() {
 Val factory_of(Recorder& recorder, Val dict) {
   Val factory;
   if (dict.is_virtual()) return attr_find(recorder.heap, dict, factory_name(), &factory) ? factory : Val();
-  const PyMemberDef* member = cpython::member_of(cpython::lookup_type(default_dict_type(), factory_name()));
+  const PyMemberDef* member = cpython::member_of(cpython::lookup_type(cpython::default_dict_type(), factory_name()));
   PyObject* value = nullptr;
   if (member == nullptr || !recorder.reads.guard_slot(dict.object(), member->offset, &value)) return Val();
   return value == nullptr ? Val::constant(Py_None) : constant(recorder, value);
@@ -36,7 +37,7 @@ Task<Val> make_default_dict(Drive& drive, Arguments args) {
     PyTypeObject* type = guarded_type(recorder, factory);
     if (type == nullptr || (factory.object() != Py_None && type->tp_call == nullptr)) co_await drive.unknown();
   }
-  const Val dict = new_virtual(recorder, VirtualKind::kDict, default_dict_type());
+  const Val dict = new_virtual(recorder, VirtualKind::kDict, cpython::default_dict_type());
   recorder.heap.model(dict).names.push_back(factory_name());
   recorder.heap.model(dict).attrs.push_back(factory);
   log(recorder, dict, LogOp::kField, Val(), factory, 1);
@@ -49,7 +50,8 @@ Task<Val> make_default_dict(Drive& drive, Arguments args) {
 // defaultdict.__missing__(key), of exactly that class: others have methods that it calls.
 Task<Val> default_dict_missing(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
-  if (recorder.heap.type_of(args.values[0]) != default_dict_type() || args.values[0].is_reg()) co_await drive.unknown();
+  if (recorder.heap.type_of(args.values[0]) != cpython::default_dict_type() || args.values[0].is_reg())
+    co_await drive.unknown();
   const Val factory = factory_of(recorder, args.values[0]);
   if (factory.is_null()) co_await drive.unknown();
   if (factory.object() == Py_None) co_await drive.raise();

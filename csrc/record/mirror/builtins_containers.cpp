@@ -25,6 +25,14 @@ bool may_be_mapping(Recorder& recorder, Val value) {
   return recorder.reads.lookup_type(type, keys) != nullptr;
 }
 
+// The class of the program has keys(): dict() asks for them.
+bool has_keys(Recorder& recorder, Val value) {
+  static PyObject* const keys = PyUnicode_InternFromString("keys");
+  PyTypeObject* type = recorder.heap.type_of(value);
+  if (type == nullptr || value.is_reg() || (type->tp_flags & Py_TPFLAGS_HEAPTYPE) == 0) return false;
+  return recorder.reads.lookup_type(type, keys) != nullptr && recorder.live();
+}
+
 namespace {
 
 Invoke method_get(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
@@ -87,7 +95,7 @@ Invoke builtin_len(Recorder& recorder, ShadowFrame& frame, Arguments& args, int 
     size = PyObject_Length(value.object());
   } else if (value.object() != nullptr && PyAnySet_CheckExact(value.object())) {
     if (recorder.reads.guard_set(value.object(), ReadSet::kSize)) size = PySet_GET_SIZE(value.object());
-  } else if (type == &PyList_Type || PyType_IsSubtype(type, &PyTuple_Type) ||
+  } else if (cpython::is_plain_list(type) || PyType_IsSubtype(type, &PyTuple_Type) ||
              recorder.heap.is_virtual(value, VirtualKind::kDeque) ||
              (value.object() != nullptr && PyRange_Check(value.object()))) {
     size = count_items(recorder, value);
@@ -103,11 +111,22 @@ Invoke builtin_len(Recorder& recorder, ShadowFrame& frame, Arguments& args, int 
   return invoke_function(recorder, frame, Val::constant(method), inner, Then::kPush, pops);
 }
 
+// dict(mapping), where code of the program may say what it has.
+Task<Val> dict_of_mapping(Drive& drive, Arguments args) {
+  Arguments both;
+  both.values.push_back(new_dict(drive.recorder()));
+  both.values.push_back(args.values[0]);
+  co_await merge_mapping(drive, both);
+  co_return both.values[0];
+}
+
 template <PyTypeObject* kType>
 Invoke type_dict(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
   if (args.positional() == 1 && !is_dict_like(recorder.heap, args.values[0]) &&
       !recorder.heap.is_virtual(args.values[0], VirtualKind::kView)) {
-    if (may_be_mapping(recorder, args.values[0])) return Invoke::kUnknown;
+    if (kType == &PyDict_Type && args.names.empty() && has_keys(recorder, args.values[0]))
+      return drive(recorder, frame, dict_of_mapping, args, pops);
+    if (may_be_mapping(recorder, args.values[0])) return recorder.live() ? Invoke::kUnknown : Invoke::kStopped;
     return dict_of_pairs(recorder, frame, kType, args, pops);
   }
   Objects keys;
@@ -117,7 +136,11 @@ Invoke type_dict(Recorder& recorder, ShadowFrame& frame, Arguments& args, int po
     PyTypeObject* type = recorder.heap.type_of(source);
     if (recorder.heap.is_virtual(source, VirtualKind::kView) && type != &PyDictProxy_Type)
       return dict_of_pairs(recorder, frame, kType, args, pops);
-    if (!merge_content(recorder, source, &keys, &values)) return recorder.live() ? Invoke::kUnknown : Invoke::kStopped;
+    if (!merge_content(recorder, source, &keys, &values)) {
+      const bool asked = recorder.live() && kType == &PyDict_Type && args.names.empty() && has_keys(recorder, source);
+      if (asked) return drive(recorder, frame, dict_of_mapping, args, pops);
+      return recorder.live() ? Invoke::kUnknown : Invoke::kStopped;
+    }
   }
   keys.insert(keys.end(), args.names.begin(), args.names.end());
   values.insert(values.end(), args.values.begin() + static_cast<ptrdiff_t>(args.positional()), args.values.end());

@@ -1,4 +1,5 @@
 // Known methods of dicts and OrderedDicts that write, and copies; the views are in builtins_containers.cpp.
+#include "cpython/classes.h"
 #include "cpython/keys.h"
 #include "record/mirror/abstract.h"
 #include "record/mirror/builtins.h"
@@ -6,6 +7,7 @@
 #include "record/mirror/restart.h"
 #include "record/state/contents.h"
 #include "record/state/instances.h"
+#include "record/state/names.h"
 #include "record/state/values.h"
 #include "record/state/varying.h"
 #include "record/state/writes.h"
@@ -27,11 +29,10 @@ int mapping_find(Recorder& recorder, Val dict, Val key, Val* value) {
 
 namespace {
 
-// A dict whose items the recording may write: fresh, an argument, or an exact one that existed before.
+// A dict whose items the recording may write, as dict's own methods do.
 bool may_write(Heap& heap, Val dict) {
   if (dict.is_virtual()) return holds_dict(heap.model(dict));
-  PyTypeObject* type = heap.type_of(dict);
-  return dict.is_const() && (type == &PyDict_Type || type == &PyODict_Type || type == default_dict_type());
+  return dict.is_const() && PyDict_Check(dict.object()) != 0;
 }
 
 // dict[key] = value; Null: del dict[key], of a key that is there.
@@ -82,9 +83,15 @@ Task<Val> dict_popitem(Drive& drive, Arguments args) {
   co_return recorder.new_tuple(&PyTuple_Type, pair, 2);
 }
 
+// Methods that write several items are called on the real dict: its class has no others.
+bool is_written_at_once(Recorder& recorder, Val dict) {
+  const bool real = dict.is_const() || is_real(recorder.heap, dict);
+  return real && cpython::is_builtin_dict(recorder.heap.type_of(dict));
+}
+
 // Several items at once: of a real dict by one node.
 bool write_items(Recorder& recorder, Val dict, const Objects& keys, const Vals& values) {
-  const bool real = dict.is_const() || is_real(recorder.heap, dict);
+  const bool real = is_written_at_once(recorder, dict);
   if (keys.empty()) return true;
   if (keys.size() == 1 || !real) {
     for (size_t i = 0; i < keys.size(); ++i)
@@ -119,7 +126,8 @@ Task<Val> dict_clear(Drive& drive, Arguments args) {
   if (!may_write(recorder.heap, args.values[0]) || !dict_content(recorder, dict, &keys, &values))
     co_await drive.unknown();
   const Vals nothing;
-  if (dict.is_const()) {
+  const bool at_once = is_written_at_once(recorder, dict);
+  if (dict.is_const() && at_once) {
     if (!recorder.reads.touch_dict(dict.object()) || !call_method(recorder, dict, "clear", nothing))
       co_await drive.unknown();
     for (size_t i = 0; i < keys.size(); ++i) {
@@ -128,13 +136,13 @@ Task<Val> dict_clear(Drive& drive, Arguments args) {
     }
     co_return none_value();
   }
-  if (is_real(recorder.heap, dict)) {
+  if (at_once) {
     if (!call_method(recorder, dict, "clear", nothing)) co_await drive.unknown();
     for (PyObject* key : keys) dict_put(recorder, dict, key, Val());
     co_return none_value();
   }
   for (PyObject* key : keys)
-    if (!dict_delete(recorder, dict, key)) co_await drive.unknown();
+    if (!write_item(recorder, dict, key, Val())) co_await drive.unknown();
   co_return none_value();
 }
 
@@ -248,6 +256,27 @@ static Task<bool> update_with_pairs(Drive& drive, Arguments args) {
   co_return true;
 }
 
+// (dict, mapping): as PyDict_Update takes over what another mapping has: each key that keys() gives, with its item.
+Task<Val> merge_mapping(Drive& drive, Arguments args) {
+  Recorder& recorder = drive.recorder();
+  static PyObject* const name = PyUnicode_InternFromString("keys");
+  const Val dict = args.values[0], mapping = args.values[1];
+  if (!dict.is_virtual()) co_await drive.unknown();
+  const Val method = co_await call_two(drive, Val::constant(getattr_function()), mapping, Val::constant(name));
+  const Arguments nothing;
+  const Val given = co_await call(drive, method, nothing);
+  const Val iterator = co_await get_iter(drive, given);
+  const Vals items = co_await collect_all(drive, iterator, false);
+  Filling filling(drive, dict, Val(), "update");
+  for (const Val item : items) {
+    const Val value = co_await get_item(drive, mapping, item);
+    PyObject* key = key_of(recorder, item);
+    if (key == nullptr || !filling.put(key, value)) co_await drive.unknown();
+  }
+  if (!filling.flush()) co_await drive.unknown();
+  co_return none_value();
+}
+
 // dict.update(other=(), **more): of a mapping, or of pairs.
 Task<Val> dict_update(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
@@ -260,6 +289,10 @@ Task<Val> dict_update(Drive& drive, Arguments args) {
         recorder.heap.is_virtual(other, VirtualKind::kView) && recorder.heap.type_of(other) != &PyDictProxy_Type;
     if (!view && merge_content(recorder, other, &keys, &values)) {
       // A mapping whose items are known.
+    } else if (recorder.live() && recorder.heap.type_of(args.values[0]) == &PyDict_Type && args.names.empty() &&
+               (is_dict_like(recorder.heap, other) || has_keys(recorder, other))) {
+      co_await merge_mapping(drive, args);
+      co_return none_value();
     } else if (!recorder.live() || is_dict_like(recorder.heap, other) || may_be_mapping(recorder, other)) {
       co_await drive.unknown();
     } else {
@@ -291,6 +324,7 @@ constexpr KnownCallable kDictRows[] = {
     {"builtins", "dict.update dict.__init__", of_plain_dict<dict_update>, 1, 2, kOptions},
     {"builtins", "dict.clear", of_plain_dict<dict_clear>, 1, 1},
     {"builtins", "dict.copy", dict_copy, 1, 1},
+    {"builtins", "dict.__getitem__", dict_getitem, 2, 2},
     {"builtins", "dict.__setitem__", of_plain_dict<dict_setitem>, 3, 3},
     {"builtins", "dict.__delitem__", of_plain_dict<dict_delitem>, 2, 2},
     {"builtins", "dict.fromkeys", dict_fromkeys, 2, 3},

@@ -166,12 +166,15 @@ Task<Val> make_zip(Drive& drive, Arguments args) {
   co_return zip;
 }
 
-// reversed() asks it for its items as it asks a tuple.
-bool is_read_as_tuple(const PyTypeObject* type) noexcept {
+// reversed() asks it for its items as it asks a tuple. In a class of Python sq_item is another one, which looks for the
+// method of tuple.
+bool is_read_as_tuple(Heap& heap, Val value, const PyTypeObject* type) noexcept {
   const PySequenceMethods *its = type->tp_as_sequence, *tuples = PyTuple_Type.tp_as_sequence;
-  return type == &PyTuple_Type ||
-         (PyType_FastSubclass(const_cast<PyTypeObject*>(type), Py_TPFLAGS_TUPLE_SUBCLASS) && its != nullptr &&
-          its->sq_item == tuples->sq_item && its->sq_length == tuples->sq_length);
+  if (type == &PyTuple_Type) return true;
+  if (!PyType_FastSubclass(const_cast<PyTypeObject*>(type), Py_TPFLAGS_TUPLE_SUBCLASS) || its == nullptr) return false;
+  if (its->sq_length != tuples->sq_length) return false;
+  return its->sq_item == tuples->sq_item ||
+         (heap.is_virtual(value, VirtualKind::kTuple) && is_item_sequence(const_cast<PyTypeObject*>(type)));
 }
 
 Task<Val> make_reversed(Drive& drive, Arguments args) {
@@ -186,19 +189,19 @@ Task<Val> make_reversed(Drive& drive, Arguments args) {
     co_return made;
   }
   const bool range = type == &PyRange_Type && args.values[0].is_const();
-  PyTypeObject* of = type == &PyList_Type     ? &PyListRevIter_Type
-                     : is_read_as_tuple(type) ? &PyReversed_Type
-                     : type == &PyDict_Type   ? &PyDictRevIterKey_Type
-                     : range                  ? range_iterator_type(args.values[0].object(), true)
-                                              : nullptr;
+  const bool list = cpython::is_plain_list(type);
+  PyTypeObject* of = list                                                       ? &PyListRevIter_Type
+                     : is_read_as_tuple(recorder.heap, args.values[0], type) ? &PyReversed_Type
+                     : type == &PyDict_Type                                     ? &PyDictRevIterKey_Type
+                     : range ? range_iterator_type(args.values[0].object(), true)
+                             : nullptr;
   Vals items;
   if (of == nullptr || (count_items(recorder, args.values[0]) < 0 && !try_items(recorder, args.values[0], &items)))
     co_await drive.unknown();
   Val iterator = new_virtual(recorder, VirtualKind::kIterator, of);
   set_field(recorder, iterator, field::kIterator::kSource, args.values[0]);
   set_field(recorder, iterator, field::kIterator::kReversed, Val::constant(Py_True));
-  const Py_ssize_t size =
-      type == &PyList_Type ? count_items(recorder, args.values[0]) : iterated_size(recorder, args.values[0]);
+  const Py_ssize_t size = list ? count_items(recorder, args.values[0]) : iterated_size(recorder, args.values[0]);
   if (size >= 0) set_field(recorder, iterator, field::kIterator::kSize, number_value(recorder.reads, size));
   co_return iterator;
 }

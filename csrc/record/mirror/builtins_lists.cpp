@@ -109,7 +109,7 @@ Task<Val> list_pop(Drive& drive, Arguments args) {
   Val item = recorder.heap.model(list).items[static_cast<size_t>(at)];
   const Vals nothing;
   Vals real;
-  if (recorder.heap.type_of(list) == &PyList_Type) real.push_back(number_value(recorder.reads, at));
+  if (recorder.heap.is_virtual(list, VirtualKind::kList)) real.push_back(number_value(recorder.reads, at));
   if (!splice(recorder, list, static_cast<size_t>(at), 1, nothing, "pop", real)) co_await drive.unknown();
   co_return item;
 }
@@ -189,8 +189,8 @@ Task<Val> list_sort(Drive& drive, Arguments args) {
 
 Task<Val> list_copy(Drive& drive, Arguments args) {
   Vals items;
-  if (drive.recorder().heap.type_of(args.values[0]) != &PyList_Type ||
-      !try_items(drive.recorder(), args.values[0], &items))
+  PyTypeObject* type = drive.recorder().heap.type_of(args.values[0]);
+  if (type == nullptr || !cpython::is_plain_list(type) || !try_items(drive.recorder(), args.values[0], &items))
     co_await drive.unknown();
   co_return drive.recorder().new_list(items.data(), items.size());
 }

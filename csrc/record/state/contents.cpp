@@ -57,6 +57,19 @@ bool view_items(Recorder& recorder, const Model& view, Vals* out) {
   return true;
 }
 
+// A dict that gives its keys as dicts do.
+bool gives_keys(const PyTypeObject* type) {
+  return PyType_HasFeature(const_cast<PyTypeObject*>(type), Py_TPFLAGS_DICT_SUBCLASS) &&
+         (type->tp_iter == PyDict_Type.tp_iter || type->tp_iter == PyODict_Type.tp_iter);
+}
+
+// A list that does as lists do with its items.
+bool is_plain_list(Recorder& recorder, PyObject* object) {
+  if (!cpython::is_plain_list(Py_TYPE(object))) return false;
+  recorder.reads.guard_type_version(Py_TYPE(object));
+  return recorder.live();
+}
+
 }  // namespace
 
 // The items that iterating over a known container gives, in order.
@@ -70,8 +83,9 @@ bool try_items(Recorder& recorder, Val iterable, Vals* out) {
       case VirtualKind::kDeque:
         *out = content.items;
         return true;
+      case VirtualKind::kInstance:
       case VirtualKind::kDict:
-        if (content.owner != kNone) return false;
+        if (content.owner != kNone || !gives_keys(content.type)) return false;
         [[fallthrough]];
       case VirtualKind::kSet:
         if (content.kind == VirtualKind::kSet && content.keys.size() > 1)
@@ -107,13 +121,13 @@ bool try_items(Recorder& recorder, Val iterable, Vals* out) {
       out->push_back(constant(recorder, PyTuple_GET_ITEM(object, i)));
     return true;
   }
-  if (PyList_CheckExact(object)) {
+  if (is_plain_list(recorder, object)) {
     if (!recorder.reads.guard_list(object)) return false;
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(object); ++i)
       out->push_back(constant(recorder, PyList_GET_ITEM(object, i)));
     return true;
   }
-  if (PyDict_CheckExact(object) || Py_TYPE(object) == &PyODict_Type) {
+  if (gives_keys(Py_TYPE(object))) {
     bool by_item;
     if (!read_keys(recorder, object, &by_item)) return false;
     Py_ssize_t position = 0;
@@ -220,7 +234,7 @@ Py_ssize_t count_items(Recorder& recorder, Val sequence) {
   if (object == nullptr) return -1;
   if (PyTuple_Check(object) && Py_TYPE(object)->tp_iter == PyTuple_Type.tp_iter)
     return is_plain_const(object) || recorder.reads.guard_parts(object) ? PyTuple_GET_SIZE(object) : -1;
-  if (PyList_CheckExact(object))
+  if (is_plain_list(recorder, object))
     return recorder.reads.guard_list(object, ReadSet::kSize) ? PyList_GET_SIZE(object) : -1;
   if (!PyRange_Check(object) && !PyUnicode_CheckExact(object) && !PyBytes_CheckExact(object)) return -1;
   const Py_ssize_t size = PyObject_Length(object);
@@ -275,12 +289,13 @@ int item_at(Recorder& recorder, Val source, size_t position, bool reversed, Val*
     if (content.kind == VirtualKind::kTuple || content.kind == VirtualKind::kList ||
         content.kind == VirtualKind::kDeque)
       return among(content.items);
-    if (content.kind == VirtualKind::kView || (content.kind == VirtualKind::kDict && content.owner == kNone))
+    const bool dict = content.kind == VirtualKind::kDict && content.owner == kNone;
+    if (content.kind == VirtualKind::kView || dict || gives_keys(content.type))
       return dict_item_at(recorder, source, position, reversed, item);
   }
   PyObject* object = source.object();
   const bool tuple = object != nullptr && PyTuple_Check(object) && Py_TYPE(object)->tp_iter == PyTuple_Type.tp_iter;
-  if (tuple || (object != nullptr && PyList_CheckExact(object))) {
+  if (tuple || (object != nullptr && is_plain_list(recorder, object))) {
     const auto size = static_cast<size_t>(PySequence_Fast_GET_SIZE(object));
     const Py_ssize_t at = position < size ? static_cast<Py_ssize_t>(place(size)) : ReadSet::kSize;
     if (tuple ? !is_plain_const(object) && !recorder.reads.guard_parts(object) : !recorder.reads.guard_list(object, at))
@@ -297,8 +312,7 @@ int item_at(Recorder& recorder, Val source, size_t position, bool reversed, Val*
     *item = recorder.reads.owned(Ref::steal(cpython::new_item(object, at)).get());
     return 1;
   }
-  if (object != nullptr && (PyDict_CheckExact(object) || Py_TYPE(object) == &PyODict_Type))
-    return dict_item_at(recorder, source, position, reversed, item);
+  if (object != nullptr && gives_keys(Py_TYPE(object))) return dict_item_at(recorder, source, position, reversed, item);
   Vals items;
   return try_items(recorder, source, &items) ? among(items) : -1;
 }

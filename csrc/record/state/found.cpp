@@ -60,7 +60,7 @@ bool has_lasting_keys(PyObject* dict) {
 // An instance of a class of Python whose attributes can be loaded one by one.
 bool is_open(PyObject* object) {
   std::vector<Slot> slots;
-  if (!find_slots(Py_TYPE(object), &slots) || hides_item(object, slots)) return false;
+  if (PyList_Check(object) || !find_slots(Py_TYPE(object), &slots) || hides_item(object, slots)) return false;
   switch (cpython::attribute_storage(object)) {
     case cpython::Storage::kNoDict:
     case cpython::Storage::kUnset:
@@ -204,11 +204,13 @@ Val found_container(Recorder& recorder, PyObject* object, Val source) {
   // A dict that foreign code keeps, and gives away itself, is often a table that grows; an OrderedDict may be given
   // attributes.
   const bool given = !recorder.foreign.is_loaded(source);
-  if (dict && given && (recorder.foreign.is_held(source) || !PyDict_CheckExact(object))) return Val();
+  if (dict && given && !PyDict_CheckExact(object)) return Val();
+  if (PyDict_Check(object) && given && recorder.foreign.is_held(source)) return Val();
   PyObject* const attributes = dict ? nullptr : cpython::instance_dict(object);
   PyObject* const loaded = dict ? object : attributes;
   if (!may_load(recorder, loaded != nullptr && PyDict_Check(loaded) ? PyDict_GET_SIZE(loaded) : 1)) return Val();
-  if (dict ? !has_lasting_keys(object) : !is_open(object)) return Val();
+  if (PyDict_Check(object) && (!has_lasting_keys(object) || !may_load(recorder, PyDict_GET_SIZE(object)))) return Val();
+  if (!dict && !is_open(object)) return Val();
   if (const Val first = known_container(recorder, object, source); !first.is_null()) return first;
   if (recorder.foreign.found.size() + 2 > Foreign::kMaxFound || !recorder.foreign.is_new_here(object)) return Val();
   if (attributes != nullptr && (has_met(recorder, attributes) || !recorder.foreign.is_new_here(attributes)))

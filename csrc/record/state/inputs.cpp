@@ -7,6 +7,7 @@
 
 #include <algorithm>
 
+#include "cpython/classes.h"
 #include "cpython/keys.h"
 #include "cpython/objects.h"
 #include "guard/instances.h"
@@ -25,7 +26,7 @@ bool may_vary_argument(PyObject* object) {
 }
 
 // An instance of a class derived from tuple, which is loaded item by item; else it is the object that was seen.
-bool derived_fits(PyObject* object, int depth) {
+bool tuple_fits(PyObject* object, int depth) {
   Room room;
   return !PyTuple_CheckExact(object) && cpython::is_plain_tuple(object) &&
          cpython::type_version(Py_TYPE(object)) != 0 && items_fit(object, depth, &room);
@@ -112,7 +113,8 @@ bool guard_keys(Recorder& recorder, PyObject* dict, Val source) {
     keys.push_back(recorder.reads.owned(key).object());
   }
   if (!cpython::dict_ends(dict, cursor)) return false;
-  input_guard(recorder, GuardOp::kType, source).expected = reinterpret_cast<PyObject*>(Py_TYPE(dict));
+  if (PyDict_CheckExact(dict) || cpython::is_builtin_dict(Py_TYPE(dict)))
+    input_guard(recorder, GuardOp::kType, source).expected = reinterpret_cast<PyObject*>(Py_TYPE(dict));
   Guard& sized = input_guard(recorder, GuardOp::kDictSize, source);
   sized.number = keys.size();
   sized.first = static_cast<uint32_t>(recorder.trace().guard_items.size());
@@ -139,42 +141,93 @@ void input_key(Recorder& recorder, PyObject* key, Val source) {
   recorder.heap.virtual_keys[key] = real_container(recorder, result, source);
 }
 
+// The items of a dict, whose keys are guarded.
+bool input_items(Recorder& recorder, PyObject* object, Val result, Val source, int depth, Take take) {
+  cpython::DictCursor cursor;
+  PyObject *key, *value;
+  for (Py_ssize_t index = 0; cpython::dict_next(object, &cursor, &key, &value); ++index) {
+    if (PyTuple_CheckExact(key) && PyTuple_GET_SIZE(key) > 0)
+      input_key(recorder, key, load_input(recorder, GuardOp::kLoadDictKeyAt, source, index, key));
+    const Val item =
+        take(recorder, value, load_input(recorder, GuardOp::kLoadDictValueAt, source, index, value), depth + 1);
+    if (item.is_null()) return false;
+    dict_set(recorder, result, key, item);
+  }
+  return true;
+}
+
+bool input_list_items(Recorder& recorder, PyObject* list, Val result, Val source, int depth, Take take) {
+  const Py_ssize_t size = PyList_GET_SIZE(list);
+  input_guard(recorder, GuardOp::kListSize, source).number = static_cast<uint64_t>(size);
+  for (Py_ssize_t i = 0; i < size; ++i) {
+    PyObject* value = PyList_GET_ITEM(list, i);
+    const Val item = take(recorder, value, load_input(recorder, GuardOp::kLoadListItem, source, i, value), depth + 1);
+    if (item.is_null()) return false;
+    recorder.heap.model(result).items.push_back(item);
+    log(recorder, result, LogOp::kItem, Val(), item, static_cast<uint32_t>(i));
+  }
+  return true;
+}
+
+// An attribute that a list has is in no log: nobody builds the list.
+void add_input_attribute(Recorder& recorder, Val object, PyObject* name, Val value) {
+  Model& content = recorder.heap.model(object);
+  if (content.kind != VirtualKind::kList) return attr_set(recorder, object, name, value);
+  content.names.push_back(name);
+  content.attrs.push_back(value);
+  recorder.heap.mention(object, value, content.attrs.size() - 1);
+}
+
+// The factory of a defaultdict.
+bool input_factory(Recorder& recorder, PyObject* object, Val result, Val source, int depth, Take take) {
+  PyObject* factory = cpython::object_at(object, factory_offset());
+  if (factory == nullptr) return false;
+  static PyObject* const name = PyUnicode_InternFromString("default_factory");
+  const Val value =
+      take(recorder, factory, load_input(recorder, GuardOp::kLoadSlot, source, factory_offset(), factory), depth + 1);
+  if (value.is_null()) return false;
+  recorder.heap.model(result).names.push_back(name);
+  recorder.heap.model(result).attrs.push_back(value);
+  log(recorder, result, LogOp::kField, Val(), value, field::kDict::kFactory);
+  return true;
+}
+
 }  // namespace
 
 Val input_dict(Recorder& recorder, PyObject* object, Val source, int depth, bool fresh, Take take) {
-  Py_ssize_t size = PyDict_GET_SIZE(object), index = 0;
+  const Py_ssize_t size = PyDict_GET_SIZE(object);
   if (size > kMaxLoadedItems || depth > kMaxLoadedDepth) return Val();
   if (!guard_keys(recorder, object, source)) return Val();
-  cpython::DictCursor cursor;
-  PyObject *key, *value;
   Val result = new_virtual(recorder, VirtualKind::kDict, Py_TYPE(object));
   recorder.heap.model(result).real = object;
-  for (; cpython::dict_next(object, &cursor, &key, &value); ++index) {
-    if (PyTuple_CheckExact(key) && PyTuple_GET_SIZE(key) > 0)
-      input_key(recorder, key, load_input(recorder, GuardOp::kLoadDictKeyAt, source, index, key));
-    Val item = take(recorder, value, load_input(recorder, GuardOp::kLoadDictValueAt, source, index, value), depth + 1);
-    if (item.is_null()) return Val();
-    dict_set(recorder, result, key, item);
-  }
+  if (Py_TYPE(object) == cpython::default_dict_type() && !input_factory(recorder, object, result, source, depth, take))
+    return Val();
+  if (!input_items(recorder, object, result, source, depth, take)) return Val();
   if (!fresh) note_container(recorder, object, source);
   return fresh ? result : real_container(recorder, result, source);
 }
 
-// An instance that is another one in every call: its attributes are loaded like the items of a dict.
-Val input_instance(Recorder& recorder, PyObject* object, Val source, int depth, Take take) {
+// An instance that is another one in every call: its attributes are loaded like the items of a dict, and so are its
+// items, if its class is derived from dict or list.
+Val input_instance(Recorder& recorder, PyObject* object, Val source, int depth, Take take, bool adopts) {
   PyTypeObject* type = Py_TYPE(object);
   input_guard(recorder, GuardOp::kType, source).expected = reinterpret_cast<PyObject*>(type);
-  const Val result = new_virtual(recorder, VirtualKind::kInstance, type);
+  const bool list = PyList_Check(object) != 0;
+  if (list) recorder.reads.guard_type_version(type);
+  const Val result = new_virtual(recorder, list ? VirtualKind::kList : VirtualKind::kInstance, type);
   recorder.heap.model(result).real = object;
   const size_t at = recorder.foreign.found.size();
   note_container(recorder, object, source);
-  recorder.loading.adopting += 1;
-  bool whole = true;
+  recorder.loading.adopting += adopts ? 1 : 0;
+  bool whole = recorder.live();
+  if (PyDict_Check(object))
+    whole = guard_keys(recorder, object, source) && input_items(recorder, object, result, source, depth, take);
+  if (list) whole = input_list_items(recorder, object, result, source, depth, take);
   const auto add = [&](PyObject* name, PyObject* value, Val loaded) {
     recorder.loading.adopted += 1;
     const Val item = whole ? take(recorder, value, loaded, depth + 1) : Val();
     whole = !item.is_null();
-    if (whole) attr_set(recorder, result, name, item);
+    if (whole) add_input_attribute(recorder, result, name, item);
   };
   std::vector<Slot> slots;
   find_slots(type, &slots);
@@ -217,7 +270,7 @@ Val input_instance(Recorder& recorder, PyObject* object, Val source, int depth, 
     for (Py_ssize_t position = 0, i = 0; PyDict_Next(dict, &position, &name, &value) != 0; ++i)
       add(name, value, load_input(recorder, GuardOp::kLoadDictValueAt, place, i, value));
   }
-  recorder.loading.adopting -= 1;
+  recorder.loading.adopting -= adopts ? 1 : 0;
   return whole ? real_container(recorder, result, source) : Val();
 }
 
@@ -229,6 +282,23 @@ Val known_container(Recorder& recorder, PyObject* object, Val source) {
   input_guard(recorder, GuardOp::kSame, source).number = recorder.trace().virtuals[known->guard].reg;
   return Val::virtual_object(known->guard);
 }
+
+namespace {
+
+// A dict or list of another class, which is loaded item by item; Null: it is the object that was seen. What it holds is taken
+// as what a plain one holds: instances are these very objects, until calls have come with others.
+Val input_derived(Recorder& recorder, PyObject* object, Val source, int depth) {
+  Room room{kMaxAttributes - recorder.loading.adopted};
+  if (!PyDict_Check(object) && !PyList_Check(object)) return Val();
+  if (recorder.loading.named.count(object) != 0) return Val();
+  if (!derived_fits(object, depth, &room) || recorder.foreign.is_found(object)) return Val();
+  PyObject* const attributes = cpython::instance_dict(object);
+  if (attributes != nullptr && recorder.foreign.is_found(attributes)) return Val();
+  if (cpython::is_builtin_dict(Py_TYPE(object))) return input_dict(recorder, object, source, depth, false);
+  return input_instance(recorder, object, source, depth, input, recorder.loading.adopting > 0);
+}
+
+}  // namespace
 
 Val input(Recorder& recorder, PyObject* object, Val source, int depth) {
   if (const Val first = known_container(recorder, object, source); !first.is_null()) return first;
@@ -244,10 +314,11 @@ Val input(Recorder& recorder, PyObject* object, Val source, int depth) {
     input_guard(recorder, GuardOp::kScalar, source).expected = object;
     return recorder.reads.owned(object);
   }
-  if (PyTuple_CheckExact(object) || PyList_CheckExact(object) || derived_fits(object, depth))
+  if (PyTuple_CheckExact(object) || PyList_CheckExact(object) || tuple_fits(object, depth))
     return input_sequence(recorder, object, source, depth, false);
   if (PyDict_CheckExact(object))
     return recorder.foreign.is_found(object) ? Val() : input_dict(recorder, object, source, depth, false);
+  if (const Val derived = input_derived(recorder, object, source, depth); !derived.is_null()) return derived;
   if (PyGen_CheckExact(object)) {
     input_guard(recorder, GuardOp::kType, source).expected = reinterpret_cast<PyObject*>(&PyGen_Type);
     return source;

@@ -12,7 +12,8 @@ Val by_type(Kernel&, PyObject* object, Val source);
 using Take = Val (*)(Recorder&, PyObject*, Val, int);           // what becomes of what was loaded
 Val input(Recorder&, PyObject* object, Val source, int depth);  // classifies an argument
 Val input_dict(Recorder&, PyObject* object, Val source, int depth, bool fresh, Take take = input);
-Val input_instance(Recorder&, PyObject* object, Val source, int depth, Take take = input);
+// `adopts`: the instances that it has are loaded, too, and not taken to be these very objects.
+Val input_instance(Recorder&, PyObject* object, Val source, int depth, Take take = input, bool adopts = true);
 
 // Inputs that guards load, and the containers that they come from.
 Val load_input(Recorder&, GuardOp op, Val source, Py_ssize_t index, PyObject* object);

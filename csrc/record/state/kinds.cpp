@@ -11,6 +11,7 @@
 //    another name, is not loaded: it would be known under two names (is_untouched).
 // 2. Whether it can be loaded is found out before the first guard is taken. If it cannot be, the place is fixed.
 // 3. Instances within what is loaded stay what they are, by identity.
+#include "cpython/classes.h"
 #include "cpython/keys.h"
 #include "cpython/members.h"
 #include "cpython/objects.h"
@@ -38,11 +39,17 @@ bool held_objects(PyObject* object, int depth, Objects* held) {
     held->assign(PySequence_Fast_ITEMS(object), PySequence_Fast_ITEMS(object) + PySequence_Fast_GET_SIZE(object));
     return true;
   }
-  PyObject* dict = PyDict_CheckExact(object) ? object : nullptr;
+  PyObject* dict = PyDict_CheckExact(object) || cpython::is_builtin_dict(Py_TYPE(object)) ? object : nullptr;
   if (dict == nullptr) {
     Room room;
     std::vector<Slot> slots;
-    if (depth > 0 || !instance_fits(object, depth, &room)) return false;
+    const bool derived = PyDict_Check(object) || PyList_Check(object);
+    if ((depth > 0 && !derived) || !instance_fits(object, depth, &room)) return false;
+    PyObject *key, *value;
+    for (Py_ssize_t position = 0; PyDict_Check(object) && PyDict_Next(object, &position, &key, &value) != 0;)
+      held->push_back(value);
+    for (Py_ssize_t i = 0; PyList_Check(object) && i < PyList_GET_SIZE(object); ++i)
+      held->push_back(PyList_GET_ITEM(object, i));
     find_slots(Py_TYPE(object), &slots);
     for (const Slot& slot : slots)
       if (PyObject* value = cpython::object_at(object, slot.offset)) held->push_back(value);
@@ -58,7 +65,9 @@ bool held_objects(PyObject* object, int depth, Objects* held) {
 }
 
 bool is_container(PyObject* object) {
-  return cpython::is_plain_tuple(object) || PyList_CheckExact(object) || PyDict_CheckExact(object);
+  Room room;
+  return cpython::is_plain_tuple(object) || PyList_CheckExact(object) || PyDict_CheckExact(object) ||
+         derived_fits(object, 0, &room);
 }
 
 // The trace has neither read nor written what the container holds, and knows it under no other name.
@@ -124,7 +133,6 @@ bool is_read_by_item(Recorder& recorder, PyObject* dict) {
 bool is_taken_by_item(Recorder& recorder, PyObject* dict) {
   if (is_read_by_item(recorder, dict)) return true;
   if (recorder.varying() == nullptr || !recorder.varying()->has_any(dict)) return false;
-  if (!PyDict_CheckExact(dict) && Py_TYPE(dict) != &PyODict_Type) return false;
   if (const Fact* fact = recorder.reads.facts.get(dict, FactKind::kDict))
     if (recorder.reads.dict_items[recorder.trace().guards[fact->guard].aux].size() % 2 != 0) return false;
   bool varies = recorder.varying()->has(dict, Varying::all_items());

@@ -45,11 +45,6 @@ PyTypeObject* deque_iterator_type() noexcept {
   return type;
 }
 
-PyTypeObject* default_dict_type() noexcept {
-  static PyTypeObject* const type = find_type("_collections", "defaultdict");
-  return type;
-}
-
 PyTypeObject* namespace_type() noexcept {
   static PyTypeObject* const type = find_type("types", "SimpleNamespace");
   return type;

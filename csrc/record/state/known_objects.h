@@ -18,7 +18,6 @@ bool is_plain_const(PyObject* object);
 PyObject* method_of_list(const char* name);
 PyTypeObject* deque_type() noexcept;
 PyTypeObject* deque_iterator_type() noexcept;
-PyTypeObject* default_dict_type() noexcept;
 PyTypeObject* namespace_type() noexcept;
 
 }  // namespace pijit

@@ -175,7 +175,7 @@ bool ReadSet::guard_dict_keys(PyObject* dict) {
   Fact* fact;
   if (std::find(written.begin(), written.end(), dict) != written.end()) return false;
   if (PyDict_GET_SIZE(dict) > kMaxGuarded || !cpython::dict_is_native(dict) || !dict_fact(dict, &fact)) return false;
-  if (!PyDict_CheckExact(dict) && !cpython::odict_in_dict_order(dict)) return false;
+  if (PyODict_Check(dict) && !cpython::odict_in_dict_order(dict)) return false;
   if (written_dicts.count(fact->guard) != 0) return guard_written_keys(dict, *fact), true;
   bool created;
   facts.find(dict, FactKind::kWrittenKeys, &created);

@@ -79,7 +79,7 @@ Val constant(Recorder& recorder, PyObject* object) {
   if (!recorder.heap.arguments.empty())
     if (const Val found = argument(recorder, object); !found.is_null()) return found;
   if (recorder.adapter() != nullptr && recorder.adapter()->is_tensor(object)) return tensor_input(recorder, object);
-  if (PyList_CheckExact(object))
+  if (PyList_Check(object))
     if (const Val loaded = list_by_kind(recorder, object); !loaded.is_null()) return loaded;
   return Val::constant(object);
 }
@@ -172,8 +172,7 @@ void write_through(Recorder& recorder, Val object, LogOp op, Val key, Val value)
       return recorder.stop(Abort::kWrite, "a container that escaped");
   }
   const bool item = node_op == Op::kStoreItem || node_op == Op::kDelItem;
-  if (item && recorder.heap.model(object).kind != VirtualKind::kDict)
-    return recorder.stop(Abort::kWrite, "an object that escaped");
+  if (item && !holds_dict(recorder.heap.model(object))) return recorder.stop(Abort::kWrite, "an object that escaped");
   value = materialize(recorder, value);
   key = materialize(recorder, key);
   if (!recorder.live()) return;

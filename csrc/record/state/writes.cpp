@@ -93,7 +93,7 @@ Val writable(Recorder& recorder, Val container) {
     return known && !has_changed(recorder, container) ? container : Val();
   }
   PyObject* object = container.object();
-  const bool list = object != nullptr && PyList_CheckExact(object);
+  const bool list = object != nullptr && cpython::is_plain_list(Py_TYPE(object));
   if (!list && (object == nullptr || !PySet_CheckExact(object))) return Val();
   if (const Fact* found = recorder.reads.facts.get(object, FactKind::kAdopted)) {
     const Val known = Val::virtual_object(found->guard);
@@ -210,6 +210,7 @@ bool call_method(Recorder& recorder, Val container, const char* method, Vals arg
     if (!recorder.live()) return false;
   }
   PyTypeObject* type = recorder.heap.type_of(container);
+  if (PyType_IsSubtype(type, &PyList_Type)) type = &PyList_Type;  // a derived class may have its own
   const Val object = container.is_virtual() ? home(recorder.heap, container) : container;
   Node& node = emit_node(recorder, Op::kCall);
   node.a = Val::constant(method_of(type, method));

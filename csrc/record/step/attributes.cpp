@@ -68,7 +68,9 @@ Val c_getter(Recorder& recorder, Val object, PyObject* name) {
     if (has_slots(type)) return Val();
     if (object.is_virtual()) {
       Model& content = recorder.heap.model(object);
-      if (content.kind != VirtualKind::kInstance && content.kind != VirtualKind::kFunction) return Val();
+      const bool attributes = content.kind == VirtualKind::kInstance || content.kind == VirtualKind::kFunction ||
+                              content.kind == VirtualKind::kList;
+      if (!attributes) return Val();
       return dict_of(recorder, object);
     }
     if (self == nullptr) return Val();
@@ -211,6 +213,15 @@ Invoke read_audited(Lookup& lookup, Val function, PyObject* name) {
   return drive(lookup.recorder, lookup.frame, audited_attribute, args, lookup.pops);
 }
 
+// A field of a struct sequence is an item of the tuple that it is.
+Val struct_field(Recorder& recorder, Val object, const PyMemberDef* member) {
+  if (!recorder.heap.is_virtual(object, VirtualKind::kTuple)) return Val();
+  const Vals& items = recorder.heap.model(object).items;
+  const auto first = static_cast<Py_ssize_t>(offsetof(PyTupleObject, ob_item));
+  const Py_ssize_t at = (member->offset - first) / static_cast<Py_ssize_t>(sizeof(PyObject*));
+  return member->offset >= first && at < static_cast<Py_ssize_t>(items.size()) ? items[static_cast<size_t>(at)] : Val();
+}
+
 // A slot of an instance, or a field that C declares.
 Invoke bind_member(Lookup& lookup, PyObject* descriptor, Val object, PyObject* name) {
   Recorder& recorder = lookup.recorder;
@@ -230,10 +241,12 @@ Invoke bind_member(Lookup& lookup, PyObject* descriptor, Val object, PyObject* n
     const bool exception = recorder.heap.is_virtual(object, VirtualKind::kException);
     if (exception && is_foreign(recorder.heap, object)) return Invoke::kUnknown;
     if (attr_find(recorder.heap, object, name, &value)) return found(lookup, value);
+    if (const Val item = struct_field(recorder, object, member); !item.is_null()) return found(lookup, item);
     if (exception && has_name(name, "value") &&
         reinterpret_cast<PyDescrObject*>(descriptor)->d_type == reinterpret_cast<PyTypeObject*>(PyExc_StopIteration))
       return found(lookup, stop_value(recorder.heap, object));
-    *lookup.missing = recorder.heap.model(object).kind == VirtualKind::kInstance && member->type == T_OBJECT_EX;
+    const VirtualKind is = recorder.heap.model(object).kind;
+    *lookup.missing = (is == VirtualKind::kInstance || is == VirtualKind::kList) && member->type == T_OBJECT_EX;
     return Invoke::kUnknown;
   }
   if (object.object() == nullptr) return Invoke::kUnknown;
@@ -351,7 +364,7 @@ int own_attribute(Recorder& recorder, Val object, PyObject* name, Val* value) {
     const Model& content = recorder.heap.model(object);
     if (content.kind == VirtualKind::kException && is_foreign(recorder.heap, object)) return -1;
     if (content.kind == VirtualKind::kInstance || content.kind == VirtualKind::kFunction ||
-        content.kind == VirtualKind::kException)
+        content.kind == VirtualKind::kException || content.kind == VirtualKind::kList)
       return attr_find(recorder.heap, object, name, value) ? 1 : 0;
     return 0;
   }

@@ -1,4 +1,5 @@
 // Containers on shadows: building, items, membership, iteration.
+#include "cpython/classes.h"
 #include "cpython/keys.h"
 #include "record/calls.h"
 #include "record/mirror/builtins.h"
@@ -89,6 +90,10 @@ void update(Recorder& recorder, ShadowFrame& frame, Val target, Val source) {
   Objects keys;
   Vals values;
   if (!target.is_virtual() || !merge_content(recorder, source, &keys, &values)) {
+    Arguments args;
+    args.values = {target, source};
+    const bool asked = recorder.live() && target.is_virtual() && has_keys(recorder, source);
+    if (asked && drive(recorder, frame, merge_mapping, args, 1, Then::kDrop) != Invoke::kUnknown) return;
     if (recorder.live()) recorder.stop(Abort::kUnknownOperand, "merging an unknown mapping");
     return;
   }
@@ -129,11 +134,11 @@ bool is_plain_key(Recorder& recorder, Val key) {
 Driven item_writer(Recorder& recorder, Val container, bool store) {
   PyTypeObject* type = recorder.heap.type_of(container);
   if (type == nullptr || container.is_reg()) return nullptr;
-  if (type == &PyList_Type) return store ? list_setitem : list_delitem;
+  if (cpython::is_plain_list(type)) return store ? list_setitem : list_delitem;
   if (!is_dict_like(recorder.heap, container)) return nullptr;
   PyObject* name = store ? names().setitem : names().delitem;
-  const bool own =
-      !is_builtin_dict(type) && recorder.reads.lookup_type(type, name) != cpython::lookup_type(&PyDict_Type, name);
+  const bool own = !cpython::is_builtin_dict(type) &&
+                   recorder.reads.lookup_type(type, name) != cpython::lookup_type(&PyDict_Type, name);
   return own ? nullptr : store ? dict_setitem : dict_delitem;
 }
 

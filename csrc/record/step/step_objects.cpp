@@ -124,7 +124,8 @@ bool store_attribute(Recorder& recorder, ShadowFrame& frame, Val object, PyObjec
   if (outcome != Invoke::kUnknown || !plain) return outcome == Invoke::kStarted;
   if (object.is_virtual()) {
     VirtualKind kind = recorder.heap.model(object).kind;
-    if (kind != VirtualKind::kInstance && kind != VirtualKind::kFunction && kind != VirtualKind::kException)
+    if (kind != VirtualKind::kInstance && kind != VirtualKind::kFunction && kind != VirtualKind::kException &&
+        (kind != VirtualKind::kList || recorder.heap.type_of(object) == &PyList_Type))
       return false;
     if (value.is_null()) return attr_delete(recorder, object, name);
     attr_set(recorder, object, name, value);

@@ -25,10 +25,17 @@ bool dict_fits(PyObject* dict, int depth, Room* room) {
   Objects values;
   if (PyDict_GET_SIZE(dict) > kMaxLoadedItems) return false;
   for (Py_ssize_t position = 0; PyDict_Next(dict, &position, &key, &value) != 0;) {
-    if (!cpython::is_scalar(key)) return false;
+    if (!cpython::is_lasting_key(key)) return false;
     values.push_back(value);
   }
   return fit(values.data(), static_cast<Py_ssize_t>(values.size()), depth, room);
+}
+
+bool has_names(PyObject* dict) {
+  PyObject *key, *value;
+  for (Py_ssize_t position = 0; PyDict_Next(dict, &position, &key, &value) != 0;)
+    if (!PyUnicode_CheckExact(key)) return false;
+  return true;
 }
 
 // What input() would load of it; an instance that has too much is left what it is.
@@ -138,7 +145,7 @@ bool instance_fits(PyObject* object, int depth, Room* room) {
       return fit(cpython::inline_values(object)->values, count, depth, room);
     }
     case cpython::Storage::kDict:
-      return PyDict_CheckExact(cpython::instance_dict(object)) &&
+      return PyDict_CheckExact(cpython::instance_dict(object)) && has_names(cpython::instance_dict(object)) &&
              dict_fits(cpython::instance_dict(object), depth, room);
     default:
       return false;

@@ -54,12 +54,12 @@ Task<Val> get_item_hashed(Drive& drive, Val dict, Val key) {
 }
 
 // What a subclass of dict gives for a key that is not there.
-Task<Val> missing_item(Drive& drive, Val container, Val key) {
+Task<Val> missing_item(Drive& drive, Val container, Val key, bool last) {
   Recorder& recorder = drive.recorder();
   Vals more(1, key);
   Val value;
   if (recorder.heap.type_of(container) != cpython::default_dict_type()) {
-    value = co_await call_special(drive, container, names().missing, more);
+    value = co_await call_special(drive, container, names().missing, more, last);
     co_return value;
   }
   PyObject* method = cpython::lookup_type(cpython::default_dict_type(), names().missing);
@@ -67,12 +67,9 @@ Task<Val> missing_item(Drive& drive, Val container, Val key) {
   co_return value;
 }
 
-}  // namespace
-
-// dict.__getitem__(container, key)
-Task<Val> dict_getitem(Drive& drive, Arguments args) {
+// dict[key], whatever the class's own method is.
+Task<Val> dict_item(Drive& drive, Val container, Val key, bool last) {
   Recorder& recorder = drive.recorder();
-  const Val container = args.values[0], key = args.values[1];
   PyTypeObject* type = recorder.heap.type_of(container);
   Val item;
   if (type == nullptr || container.is_reg() || !is_dict_like(recorder.heap, container)) co_await drive.unknown();
@@ -82,10 +79,18 @@ Task<Val> dict_getitem(Drive& drive, Arguments args) {
   if (found < 0) {
     item = co_await get_item_hashed(drive, container, key);
   } else if (type == cpython::default_dict_type() || !cpython::is_builtin_dict(type)) {
-    item = co_await missing_item(drive, container, key);
+    item = co_await missing_item(drive, container, key, last);
   } else {
     co_await drive.raise();
   }
+  co_return item;
+}
+
+}  // namespace
+
+// dict.__getitem__(container, key)
+Task<Val> dict_getitem(Drive& drive, Arguments args) {
+  Val item = co_await dict_item(drive, args.values[0], args.values[1], true);
   co_return item;
 }
 
@@ -119,9 +124,7 @@ Task<Val> get_item(Drive& drive, Val container, Val key, bool last) {
     co_return item;
   }
   if (is_dict_like(recorder.heap, container)) {
-    Arguments args;
-    args.values = {container, key};
-    item = co_await dict_getitem(drive, args);
+    item = co_await dict_item(drive, container, key, last);
     co_return item;
   }
   const Val index = co_await index_of_value(drive, key);

@@ -1,7 +1,8 @@
-// What `copy` asks objects for: object.__reduce_ex__.
+// What `copy` asks objects for, object.__reduce_ex__, and what pickle makes of plain keyword arguments.
 #include "record/mirror/builtins.h"
 #include "record/state/contents.h"
 #include "record/state/instances.h"
+#include "record/state/pending.h"
 #include "record/state/values.h"
 
 namespace pijit {
@@ -85,8 +86,31 @@ Task<Val> object_reduce(Drive& drive, Arguments args) {
   co_return recorder.new_tuple(&PyTuple_Type, parts, 5);
 }
 
+void take_bytes(Recorder& recorder, ShadowFrame& frame, PyObject* result) {
+  if (!PyBytes_CheckExact(result)) return recorder.stop(Abort::kUnknownCall, "pickle.dumps");
+  frame.pending.result = recorder.reads.owned(result);
+}
+
+// pickle.dumps(dict), of keyword arguments such as a memo is kept under: names, and values that have no identity.
+Invoke pickle_dumps(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
+  Objects keys;
+  Vals values;
+  if (recorder.heap.type_of(args.values[0]) != &PyDict_Type || args.values[0].is_reg()) return Invoke::kUnknown;
+  if (!dict_content(recorder, args.values[0], &keys, &values))
+    return recorder.live() ? Invoke::kUnknown : Invoke::kStopped;
+  for (size_t i = 0; i < keys.size(); ++i) {
+    PyObject* value = values[i].object();
+    const bool plain = value != nullptr && (value == Py_None || PyBool_Check(value) || PyLong_CheckExact(value) ||
+                                            PyFloat_CheckExact(value));
+    if (!plain || !PyUnicode_CheckExact(keys[i])) return Invoke::kUnknown;
+  }
+  observe(frame, pops, take_bytes);
+  return Invoke::kStarted;
+}
+
 constexpr KnownCallable kCopyRows[] = {
     {"builtins", "object.__reduce_ex__", object_reduce, 2, 2},
+    {"_pickle", "dumps", pickle_dumps, 1, 1},
 };
 
 }  // namespace

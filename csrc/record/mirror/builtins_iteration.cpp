@@ -190,9 +190,9 @@ Task<Val> make_reversed(Drive& drive, Arguments args) {
   }
   const bool range = type == &PyRange_Type && args.values[0].is_const();
   const bool list = cpython::is_plain_list(type);
-  PyTypeObject* of = list                                                       ? &PyListRevIter_Type
+  PyTypeObject* of = list                                                    ? &PyListRevIter_Type
                      : is_read_as_tuple(recorder.heap, args.values[0], type) ? &PyReversed_Type
-                     : type == &PyDict_Type                                     ? &PyDictRevIterKey_Type
+                     : type == &PyDict_Type                                  ? &PyDictRevIterKey_Type
                      : range ? range_iterator_type(args.values[0].object(), true)
                              : nullptr;
   Vals items;

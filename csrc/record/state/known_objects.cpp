@@ -1,6 +1,8 @@
 // Objects and types that are found by name once, and questions about plain objects.
 #include "record/state/known_objects.h"
 
+#include <algorithm>
+#include <array>
 #include <cstring>
 
 #include "common/imports.h"
@@ -43,6 +45,23 @@ PyTypeObject* deque_type() noexcept {
 PyTypeObject* deque_iterator_type() noexcept {
   static PyTypeObject* const type = find_type("_collections", "_deque_iterator");
   return type;
+}
+
+bool finds_modules(const PyCodeObject* code) noexcept {
+  static const auto codes = [] {
+    const SavedError error;
+    std::array<PyObject*, 2> found{};
+    const Ref module = import_module("_frozen_importlib");
+    for (size_t i = 0; module && i < found.size(); ++i) {
+      Ref function =
+          Ref::steal(PyObject_GetAttrString(module.get(), i == 0 ? "_find_spec" : "_find_and_load_unlocked"));
+      if (function && PyFunction_Check(function.get())) found[i] = PyFunction_GET_CODE(function.release());
+      PyErr_Clear();
+    }
+    PyErr_Clear();
+    return found;
+  }();
+  return std::find(codes.begin(), codes.end(), reinterpret_cast<const PyObject*>(code)) != codes.end();
 }
 
 PyTypeObject* namespace_type() noexcept {

@@ -19,5 +19,7 @@ PyObject* method_of_list(const char* name);
 PyTypeObject* deque_type() noexcept;
 PyTypeObject* deque_iterator_type() noexcept;
 PyTypeObject* namespace_type() noexcept;
+// The code asks the finders of the import system for a module, or loads one: much Python that no program waits for.
+bool finds_modules(const PyCodeObject* code) noexcept;
 
 }  // namespace pijit

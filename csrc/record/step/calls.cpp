@@ -180,7 +180,7 @@ Invoke invoke_function(Recorder& recorder, ShadowFrame& frame, Val function, Arg
     return Invoke::kStarted;
   FunctionParts parts;
   if (!function_parts(recorder, function, &parts)) return recorder.live() ? Invoke::kUnknown : Invoke::kStopped;
-  if ((parts.code->co_flags & CO_ASYNC_GENERATOR) != 0) return Invoke::kUnknown;
+  if ((parts.code->co_flags & CO_ASYNC_GENERATOR) != 0 || finds_modules(parts.code)) return Invoke::kUnknown;
   if ((parts.code->co_flags & CO_COROUTINE) != 0 && cpython::tracks_coroutine_origins(recorder.thread()))
     return Invoke::kUnknown;
   if (recorder.frames.size() >= record_limits().depth) return Invoke::kUnknown;

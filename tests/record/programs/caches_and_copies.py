@@ -280,3 +280,35 @@ def f(n):
     start = Point(n, [k])
     points = [start, start.moved(1), Point3(n, k).moved(k)]
     return points, points[0].y is points[1].y, [type(point) for point in points], vars(points[2])
+
+
+# %% memo_under_pickled_arguments: f(A()); k = 1 -> 5
+import pickle
+
+
+class A:
+    def __init__(self):
+        self.memo = {}
+
+    def get(self, name, **kwargs):
+        key = (name, pickle.dumps(kwargs))
+        if key not in self.memo:
+            self.memo[key] = len(self.memo) + k
+        return self.memo[key]
+
+
+def f(a):
+    return a.get("x"), a.get("x", n=1), a.get("x", n=2.5, o=None), a.get("x", n=1), a.get("y", n=[k]), list(a.memo)
+
+
+# %% a_module_that_is_sought: k = 1 -> 5
+import importlib.util
+
+
+def f():
+    found = importlib.util.find_spec("no_such_module_" + "x" * k)
+    try:
+        import no_such_module_y
+    except ImportError as error:
+        told = str(error)
+    return found, told, k

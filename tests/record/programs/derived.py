@@ -1,6 +1,7 @@
 # ruff: noqa
 """Containers of classes that are derived from built-in ones, which come in as arguments: loaded item by item."""
 
+
 # %% a_derived_dict_is_read: f(B(v=1.5, u=2)); k = 1 -> 5
 class B(dict):
     def total(self):
@@ -8,7 +9,19 @@ class B(dict):
 
 
 def f(d):
-    return d["v"] + k, d.get("u"), d.get("x"), len(d), "v" in d, list(d), [*d.items()], d.total(), {**d}, dict(d), bool(d)
+    return (
+        d["v"] + k,
+        d.get("u"),
+        d.get("x"),
+        len(d),
+        "v" in d,
+        list(d),
+        [*d.items()],
+        d.total(),
+        {**d},
+        dict(d),
+        bool(d),
+    )
 
 
 # %% a_derived_dict_is_written: f(B(v=1.5, u=2)); k = 1 -> 5
@@ -194,7 +207,21 @@ class L(list):
 
 def f(l):
     a, *b = l
-    return l[0] + k, l[-1], l[1:], len(l), 2 in l, [*l], a, b, l.total(), list(reversed(l)), tuple(l), bool(l), l == [1.5, 2, 3]
+    return (
+        l[0] + k,
+        l[-1],
+        l[1:],
+        len(l),
+        2 in l,
+        [*l],
+        a,
+        b,
+        l.total(),
+        list(reversed(l)),
+        tuple(l),
+        bool(l),
+        l == [1.5, 2, 3],
+    )
 
 
 # %% a_derived_list_is_written: f(L([1.5, 2, 3])); k = 1 -> 5

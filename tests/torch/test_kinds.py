@@ -725,3 +725,23 @@ def test_counts(way: str) -> None:
         return d.most_common(1), sum(d.values()), d["none"], list(d)
 
     check(use, lambda i: Counter({"v": 5 + i, "u": i}), way)
+
+
+def test_the_truth_of_a_size_that_stays() -> None:
+    holder = Holder()
+    holder.state = torch.Size([3])
+
+    def use(holder: Any, x: Any) -> Any:
+        return x * 2 if holder.state else x, not holder.state, bool(holder.state)
+
+    def rows(function: Any) -> list[Any]:
+        found = []
+        for size in ((3,), (3,), (), (3,), (3,)):
+            if tuple(holder.state) != size:
+                holder.state = torch.Size(size)
+            found.append(function(holder, torch.ones(2)))
+        return found
+
+    fast = pijit.jit(use)
+    assert same(rows(use), rows(fast))
+    assert not any("truth of an object" in str(trace) for trace in pijit.traces(fast))

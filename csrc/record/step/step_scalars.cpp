@@ -202,6 +202,12 @@ bool truth(Recorder& recorder, Val value, bool* out) {
     *out = PyObject_IsTrue(object) > 0;
     return true;
   }
+  if (cpython::is_plain_tuple(object)) {
+    recorder.reads.guard_type_version(type);
+    if (!recorder.live() || !recorder.reads.guard_parts(object)) return false;
+    *out = PyTuple_GET_SIZE(object) > 0;
+    return true;
+  }
   if (PyDict_CheckExact(object) || type == &PyODict_Type) {
     bool by_item;
     const bool plain = PyDict_CheckExact(object);

@@ -68,42 +68,49 @@ bool Recorder::enter_frame(cpython::Frame* frame, int throwflag) noexcept {
 static void note_restart(ShadowFrame& outer) {
   const Restart* restart = outer.drive ? outer.drive->restart() : nullptr;
   if (restart == nullptr || !restart->is_possible()) return;
-  Pending& pending = outer.pending;
-  pending.again = pending.restarts = true;
-  pending.operand = restart->operand();
-  pending.instead = restart->instead();
+  auto& resuming = std::get<Resuming>(outer.pending.awaited);
+  resuming.again = resuming.restarts = true;
+  resuming.operand = restart->operand();
+  resuming.instead = restart->instead();
+}
+
+static bool is_expected(const Pending& pending, cpython::Frame* frame) {
+  return cpython::function(frame) == reinterpret_cast<PyObject*>(std::get<Entering>(pending.awaited).function);
 }
 
 bool Recorder::try_follow(cpython::Frame* frame, int throwflag) {
   ShadowFrame& outer = frames.top();
   Pending& pending = outer.pending;
-  bool expected = aside_ == 0 && pending.active && pending.expects_frame && !pending.entered;
-  if (throwflag != 0 && !(expected && pending.throws && is_suspended(heap, pending.generator, frame))) {
-    if (!pending.active || !pending.opaque || is_ours(*this, frame)) drop_generator(*this, frame);
+  bool expected = aside_ == 0 && pending.active && pending.expects_frame();
+  auto* resuming = std::get_if<Resuming>(&pending.awaited);
+  const bool throws = resuming != nullptr && resuming->throws;
+  if (throwflag != 0 && !(expected && throws && is_suspended(heap, resuming->generator, frame))) {
+    if (!pending.active || !pending.is<Opaque>() || is_ours(*this, frame)) drop_generator(*this, frame);
     return false;
   }
   if (expected && !reads.written.empty()) refresh_written(*this);  // C code has done what precedes this call
-  if (expected && pending.generator != kNone) {
-    Model& generator = heap.model(pending.generator);
-    if (!is_suspended(heap, pending.generator, frame)) expected = false;
+  if (expected && resuming != nullptr) {
+    Model& generator = heap.model(resuming->generator);
+    if (!is_suspended(heap, resuming->generator, frame)) expected = false;
     if (expected) {
       pending.entered = true;
       push_frame(std::move(generator.suspended));
-      pending.again = pending.again || (trace_->clock == outer.mark.time && is_repeatable(*this, outer));
-      if (!pending.again) note_restart(outer);
-      log(*this, Val::virtual_object(pending.generator), LogOp::kFrame, Val(), Val(), kNone);
+      resuming->again = resuming->again || (trace_->clock == outer.mark.time && is_repeatable(*this, outer));
+      if (!resuming->again) note_restart(outer);
+      log(*this, Val::virtual_object(resuming->generator), LogOp::kFrame, Val(), Val(), kNone);
       ShadowFrame& shadow = frames.top();
       const Val sent = pending.x;
-      if (shadow.yielded && !pending.throws) shadow.push(sent.is_null() ? Val::constant(Py_None) : sent);
+      if (shadow.yielded && !throws) shadow.push(sent.is_null() ? Val::constant(Py_None) : sent);
       shadow.yielded = false;
       shadow.arrivals.clear();
       shadow.outer_state = kNone;
       shadow.mark = here();
       shadow.changed = true;
-      if (pending.throws) raise_at_yield(*this, shadow, sent);
+      if (throws) raise_at_yield(*this, shadow, sent);
       return true;
     }
-  } else if (expected && cpython::function(frame) == reinterpret_cast<PyObject*>(pending.function)) {
+  } else if (expected && is_expected(pending, frame)) {
+    const Entering& entering = std::get<Entering>(pending.awaited);
     pending.entered = true;
     std::unique_ptr<ShadowFrame> shadow;
     if (frames.spare.empty()) {
@@ -114,8 +121,8 @@ bool Recorder::try_follow(cpython::Frame* frame, int throwflag) {
     }
     shadow->frame = frame;
     shadow->code = cpython::code(frame);
-    shadow->function = pending.x_function;
-    shadow->names = pending.names;
+    shadow->function = entering.shadow;
+    shadow->names = entering.names;
     if (!shadow->names.is_null()) heap.model(shadow->names).real = cpython::locals_mapping(frame);
     shadow->locals = shadow->code->co_nlocalsplus;
     shadow->sp = 0;
@@ -145,7 +152,7 @@ bool Recorder::try_follow(cpython::Frame* frame, int throwflag) {
     run_prologue(*this, frames.top());
     return true;
   }
-  if (!(pending.active && (pending.ignores_frames || pending.adapter))) note_foreign(*this, frame);
+  if (!(pending.active && (pending.ignores_frames || pending.is<Asking>()))) note_foreign(*this, frame);
   return false;
 }
 
@@ -153,7 +160,7 @@ void Recorder::leave_frame(cpython::Frame* frame, PyObject* result) noexcept {
   guarded(result == nullptr, [&] {
     if (!live_ || frames.empty() || lost_events()) return;
     recording_pace().enter();
-    if (frames.top().pending.run == frame) {
+    if (const auto* opaque = std::get_if<Opaque>(&frames.top().pending.awaited); opaque && opaque->run == frame) {
       SavedError error;
       come_back();
       finish_run(*this, frames.top(), result);

@@ -381,7 +381,7 @@ void Recorder::on_instruction(cpython::Frame* object) noexcept {
     observe_instruction(frames.top());
     if (stopping) resolve_stop();
     const bool look = pace.leave_instruction();
-    if (live_ && !frames.empty() && frames.top().frame == object && frames.top().pending.opaque &&
+    if (live_ && !frames.empty() && frames.top().frame == object && frames.top().pending.is<Opaque>() &&
         binds_method(frames.top()))
       cpython::postpone_collection();
     if (!look) return;

@@ -54,7 +54,7 @@ void unfollow(FrameStack& frames, size_t level) {
 bool call_opaquely(Recorder& recorder, size_t level) {
   if (level + 1 >= recorder.frames.size()) return false;
   ShadowFrame& frame = *recorder.frames[level];
-  if (!frame.drive && frame.pending.generator == kNone) return false;
+  if (!frame.drive && !frame.pending.is<Resuming>()) return false;
   recorder.resume();
   unfollow(recorder.frames, level + 1);
   frame.pending = Pending();
@@ -119,7 +119,7 @@ bool may_run(Recorder& recorder, size_t level, size_t top) {
   const Pending& caller = recorder.frames[level - 1]->pending;
   for (size_t i = level - 1; i < top; ++i)
     if (recorder.frames[i]->drive) return false;
-  return caller.active && caller.expects_frame && caller.generator == kNone &&
+  return caller.active && caller.is<Entering>() &&
          ((caller.then == Then::kPush && caller.pushes != 2 && caller.finish == nullptr) ||
           caller.then == Then::kDrop || caller.then == Then::kInit || caller.then == Then::kReplace);
 }
@@ -186,9 +186,8 @@ bool run_in_cpython(Recorder& recorder, size_t level, size_t top) {
   recorder.foreign.opaque_calls += 1;
   recorder.allow_gc();
   Pending& pending = outer.pending;
-  pending.run = recorder.frames[level]->frame;
-  pending.run_out = out.index();
-  pending.opaque = pending.ignores_frames = true;
+  pending.awaited = Opaque{out.index(), recorder.frames[level]->frame};
+  pending.ignores_frames = true;
   unfollow(recorder.frames, level);
   recorder.step_aside();
   return true;
@@ -196,11 +195,12 @@ bool run_in_cpython(Recorder& recorder, size_t level, size_t top) {
 
 // The frame that CPython ran has returned to `outer`, or raised.
 void finish_run(Recorder& recorder, ShadowFrame& outer, PyObject* result) {
-  outer.pending.run = nullptr;
+  auto& opaque = std::get<Opaque>(outer.pending.awaited);
+  opaque.run = nullptr;
   recorder.pause_gc();
   if (result == nullptr) return is_handled(recorder.frames) ? void() : raised_unforeseen(recorder);
   if (locals_were_seen(recorder)) return;
-  const Val out = Val::reg(outer.pending.run_out);
+  const Val out = Val::reg(opaque.out);
   recorder.heap.reg_objects[out.index()] = result;
   if (outer.pending.then == Then::kInit) recorder.foreign.none_result = out;
   if (outer.pending.then == Then::kPush) recorder.foreign.epoch_result = out;

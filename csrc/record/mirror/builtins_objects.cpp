@@ -175,9 +175,9 @@ Task<Val> attribute_or(Drive& drive, Arguments args) {
       get_attribute(drive.recorder(), drive.frame(), args.values[0], args.values[1].object(), 0, &result, &missing);
   if (missing) co_return otherwise;
   const Pending& pending = drive.frame().pending;
-  if (outcome != Invoke::kStarted || (kAsks && pending.adapter)) co_await drive.unknown();
+  if (outcome != Invoke::kStarted || (kAsks && pending.is<Asking>())) co_await drive.unknown();
   if (!pending.active) co_return kAsks ? truth_value(true) : result;
-  if (!pending.expects_frame && drive.leave(outcome)) co_await Drive::Never();
+  if (!pending.expects_frame() && drive.leave(outcome)) co_await Drive::Never();
   const Inner inner = co_await drive.wait(outcome);
   if (inner.ended) co_await drive.unknown();
   if (!inner.raised) co_return kAsks ? truth_value(true) : inner.value;

@@ -35,8 +35,8 @@ bool Drive::settled(Invoke outcome) noexcept {
     return false;
   }
   if (deferred_ != nullptr) return true;
-  if (pending.expects_frame && !pending.entered) return false;
-  if (pending.raises || pending.adapter || pending.finish != nullptr || !pending.has_result) {
+  if (pending.expects_frame()) return false;
+  if (pending.raises || pending.is<Asking>() || pending.finish != nullptr || !pending.has_result) {
     state_ = pending.raises ? State::kRaises : State::kUnknown;
     return false;
   }
@@ -48,8 +48,8 @@ bool Drive::settled(Invoke outcome) noexcept {
 bool Drive::leave(Invoke outcome) noexcept {
   Pending& pending = frame_.pending;
   if (outcome != Invoke::kStarted || !recorder_.live() || deferred_ != nullptr || depth_ > 0) return false;
-  const bool enters = pending.expects_frame && !pending.entered;
-  if (!enters && !pending.ignores_frames && !pending.adapter && pending.finish == nullptr) return false;
+  const bool enters = pending.expects_frame();
+  if (!enters && !pending.ignores_frames && !pending.is<Asking>() && pending.finish == nullptr) return false;
   pending.pops = pops_;
   state_ = State::kLeft;
   return true;
@@ -64,7 +64,7 @@ Invoke Drive::start(Driven function, const Arguments& args) {
 
 void Drive::go_on() {
   Pending& pending = frame_.pending;
-  if (pending.expects_frame && !pending.entered) return;  // one led to another: __getattribute__ to __getattr__
+  if (pending.expects_frame()) return;  // one led to another: __getattribute__ to __getattr__
   inner_ = Inner();
   inner_.raised = recorder_.raise.is_foreseen();
   inner_.ended = !inner_.raised && !pending.has_result;

@@ -5,21 +5,19 @@
 // looked into only while the slot that holds it is known to be alive.
 #pragma once
 #include <memory>
-#include <type_traits>
 #include <vector>
 
 #include "cpython/frame.h"
 #include "ir/trace.h"
 #include "record/recording.h"
 #include "record/state/key_list.h"
+#include "record/state/pending.h"
 
 namespace pijit {
 
 using cpython::Instruction;
 using cpython::Operation;
 
-class Recorder;
-struct ShadowFrame;
 struct Arguments;
 
 // C code that calls Python: record/mirror/drive.h.
@@ -34,62 +32,6 @@ using DrivePointer = std::unique_ptr<Drive, DriveDeleter>;
 
 // The shadow is not that of the frame. Caught at the border of the event (Recorder::guarded).
 [[noreturn]] void throw_wrong_shadow();
-
-using Finish = void (*)(Recorder&, ShadowFrame&, PyObject* result);
-
-// What the C code of an instruction does with the result of the frame that it entered: as a snapshot tells it (`extra`
-// is Pending::x, of kEnter y), or in a way that no snapshot tells.
-enum class Then : uint8_t {
-#define PIJIT_CONTINUATION(name, print, doc) name,
-#include "ir/continuations.def"
-#undef PIJIT_CONTINUATION
-  kGetAttribute,  // __getattribute__: pushes; on AttributeError calls __getattr__ with (x, y)
-  kNext,          // kForIter over a generator: pushes what is yielded above the iterator; its end ends the loop
-  kSend,          // kSend: pushes what is yielded above the receiver; what is returned replaces it, and jumps
-  kUnpack,        // kUnpack: the items are pushed, the first on top
-};
-
-// What the current instruction of a frame is waiting for, one family of fields after the other.
-struct Pending {
-  bool active = false;
-  // How the instruction ends. It pushes 0: nothing; 1: the result; 2: what kLoadAttribute does for a call; 3: y and the
-  // result, as kEnterWith; 4: the items of the result, as kUnpack.
-  Then then = Then::kPush;
-  uint8_t pushes = 1;
-  int pops = 0;             // operands it takes
-  bool has_result = false;  // `result` is the shadow of what the instruction produced
-  bool raises = false;      // it will raise, as a consequence of guarded facts
-  Val result, x, y;         // y: what the generator returned
-  // What CPython's own result tells.
-  Finish finish = nullptr;  // computes the result from the real one
-  bool adapter = false;     // the adapter's finish_call decides
-  bool branch = false;      // a conditional jump on a tensor: the direction taken tells its truth
-  bool folds = false;       // it only looks at constants: if it raises, it always does
-  // A frame that is followed.
-  bool expects_frame = false;  // that of `function` or `generator` is to be entered
-  bool entered = false;        // it was
-  PyFunctionObject* function = nullptr;
-  Val x_function;              // the shadow of `function`
-  Val names;                   // where the variables of `function` are, if it is the body of a class
-  Val sought;                  // the frame gets an attribute: (object, name)
-  uint32_t generator = kNone;  // virtual generator that is to be resumed
-  bool again = false;          // `generator` is resumed, and the instruction has done nothing else
-  bool restarts = false;  // the same with `instead` in the slot `operand`; an outer frame is left while that will do
-  int operand = 0;
-  Val instead;
-  bool throws = false;  // `generator` is resumed by an exception, x or (Null) a new one; else x is sent
-  // Code that is not followed.
-  bool ignores_frames = false;    // frames under it read only (import of a loaded module)
-  bool opaque = false;            // foreign code runs: what it may have changed is checked anew afterwards
-  bool advances = false;          // takes a number out of the iterator of a range
-  cpython::Frame* run = nullptr;  // the frame that CPython runs to its end without being followed
-  uint32_t run_out = kNone;       // the register that takes what `run` returns
-  // Operands that are off the stack while the inner frame runs.
-  int popped() const { return then == Then::kBinary ? 0 : pops; }
-};
-// Copied as a whole, at each instruction: to set the members one by one takes several times as long.
-inline constexpr Pending kNothingPending{};
-static_assert(std::is_trivially_copyable_v<Pending>);
 
 // C code has drawn an item and not asked for the next one: where CPython executes the instruction again with `instead`
 // in the slot `operand` (-1: it cannot), it is given the item again.
@@ -227,9 +169,10 @@ template <class Use>
 void each_value(ShadowFrame& frame, const Use& use) {
   for (Val& value : frame.slots) use(value);
   for (Val& value : frame.collected) use(value);
-  for (Val* value : {&frame.function, &frame.result, &frame.pending.result, &frame.pending.x, &frame.pending.y,
-                     &frame.pending.x_function, &frame.pending.instead})
+  for (Val* value : {&frame.function, &frame.result, &frame.pending.result, &frame.pending.x, &frame.pending.y})
     use(*value);
+  if (auto* entering = std::get_if<Entering>(&frame.pending.awaited)) use(entering->shadow);
+  if (auto* resuming = std::get_if<Resuming>(&frame.pending.awaited)) use(resuming->instead);
 }
 
 // An entry of a traceback.

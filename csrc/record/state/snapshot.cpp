@@ -77,7 +77,7 @@ uint32_t frame_state(Recorder& recorder, size_t level, bool innermost) {
   if (!frame.handled.empty()) state.handled = frame.handled.back();
   if (!frame.self.is_null()) state.self = frame.self.index();
   const char* unusable = nullptr;
-  if (innermost || frame.pending.again) {
+  if (innermost || frame.pending.runs_again()) {
     state.resume = frame.call_start >= 0 ? frame.call_start : frame.instruction;
     state.stack = static_cast<uint32_t>(frame.sp);
     if (!innermost) state.continuation = Continuation::kAgain;
@@ -101,7 +101,8 @@ uint32_t frame_state(Recorder& recorder, size_t level, bool innermost) {
   if (level > 0 && recorder.snapshots.unusable[state.parent] != nullptr)
     unusable = recorder.snapshots.unusable[state.parent];
   const uint32_t made = add_state(recorder, frame, state, unusable);
-  if (!innermost && frame.pending.restarts) replace_slot(recorder, made, frame.pending.operand, frame.pending.instead);
+  if (!innermost && frame.pending.restarts())
+    replace_slot(recorder, made, frame.pending.resuming()->operand, frame.pending.resuming()->instead);
   return made;
 }
 
@@ -146,7 +147,8 @@ size_t level_to_leave(Recorder& recorder) {
   for (size_t level = 0; level + 1 < recorder.frames.size(); ++level) {
     ShadowFrame& frame = *recorder.frames[level];
     Continuation simple;
-    if ((frame.pending.again && !frame.pending.restarts) || (!frame.drive && continuation_of(frame.pending, &simple)))
+    if ((frame.pending.runs_again() && !frame.pending.restarts()) ||
+        (!frame.drive && continuation_of(frame.pending, &simple)))
       continue;
     if (is_repeatable(recorder, frame)) return level;
   }

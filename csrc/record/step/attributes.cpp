@@ -619,7 +619,7 @@ Invoke get_attribute(Recorder& recorder, ShadowFrame& frame, Val object, PyObjec
   const Invoke outcome = find_attribute(recorder, frame, object, name, pops, result, missing);
   const PyTypeObject* type = recorder.heap.type_of(object);
   const Pending& pending = frame.pending;
-  if (outcome != Invoke::kStarted || !pending.active || !pending.expects_frame || type == nullptr) return outcome;
+  if (outcome != Invoke::kStarted || !pending.active || !pending.expects_frame() || type == nullptr) return outcome;
   const Instruction now = frame.current();
   const bool method = now.is(Operation::kLoadAttribute) && now.flag != 0;
   if (method && type->tp_getattro == PyObject_GenericGetAttr) return outcome;

@@ -194,10 +194,8 @@ Invoke invoke_function(Recorder& recorder, ShadowFrame& frame, Val function, Arg
     node.imm = mark == Mark::kEnter;
   }
   Pending& pending = await(frame, pops, then == Then::kDrop ? 0 : 1);
-  pending.expects_frame = true;
   pending.then = then;
-  pending.function = reinterpret_cast<PyFunctionObject*>(object);
-  pending.x_function = function;
+  pending.awaited = Entering{reinterpret_cast<PyFunctionObject*>(object), function, Val()};
   return Invoke::kStarted;
 }
 
@@ -205,7 +203,7 @@ Invoke invoke_function(Recorder& recorder, ShadowFrame& frame, Val function, Arg
 Invoke invoke_body(Recorder& recorder, ShadowFrame& frame, Val function, Val names) {
   Arguments none;
   const Invoke outcome = invoke_function(recorder, frame, function, none, Then::kPush, 0);
-  if (outcome == Invoke::kStarted) frame.pending.names = names;
+  if (outcome == Invoke::kStarted) std::get<Entering>(frame.pending.awaited).names = names;
   return outcome;
 }
 
@@ -387,8 +385,7 @@ Invoke invoke(Recorder& recorder, ShadowFrame& frame, Val callable, Arguments& a
 
 Pending& expect_generator(ShadowFrame& frame, Val generator, Then then, int pops, Val sent) {
   Pending& pending = await(frame, pops, 1);
-  pending.expects_frame = true;
-  pending.generator = generator.index();
+  pending.awaited = Resuming{generator.index()};
   pending.then = then;
   pending.x = sent;
   return pending;

@@ -47,7 +47,7 @@ namespace {
 // A generator or __next__ in FOR_ITER or SEND: fell through with a value, or jumped to the end.
 void complete_next(Recorder& recorder, ShadowFrame& frame) {
   Pending& pending = frame.pending;
-  if (pending.opaque || pending.advances) finish_next(recorder, frame);
+  if (pending.is<Opaque>() || pending.is<Advancing>()) finish_next(recorder, frame);
   if (!recorder.live()) return;
   const bool sends = pending.then == Then::kSend;
   if (pending.has_result != goes_on_after(frame))
@@ -66,13 +66,13 @@ void complete_next(Recorder& recorder, ShadowFrame& frame) {
 void complete(Recorder& recorder, ShadowFrame& frame) {
   Pending& pending = frame.pending;
   refresh_written(recorder);
-  if (pending.expects_frame && !pending.entered) return recorder.stop(Abort::kUnknownCall, "the frame was not entered");
+  if (pending.expects_frame()) return recorder.stop(Abort::kUnknownCall, "the frame was not entered");
   PyObject* result = pending.pushes == 2  ? cpython::loaded(frame.frame)
                      : pending.pushes > 0 ? recorder.frames.operand(1)
                                           : nullptr;
   const bool has_self = pending.pushes == 2 && cpython::has_self(frame.frame);
   if (pending.then == Then::kNext || pending.then == Then::kSend) return complete_next(recorder, frame);
-  if (pending.adapter) {
+  if (const auto* asking = std::get_if<Asking>(&pending.awaited)) {
     Val value;
     if (!recorder.adapter()->finish_call(recorder.question.site, result, &value)) {
       if (recorder.live()) recorder.stop(Abort::kAdapter, "");
@@ -87,25 +87,25 @@ void complete(Recorder& recorder, ShadowFrame& frame) {
     }
     note_real(recorder.heap, value, result);
     pending.result = value;
-    if (pending.branch) {
+    if (asking->branch) {
       finish_branch(recorder, frame, value);
       if (!recorder.live()) return;
     }
   } else if (pending.finish != nullptr) {
     pending.finish(recorder, frame, result);
     if (!recorder.live()) return;
-    if (pending.result.is_reg() && !pending.opaque) note_real(recorder.heap, pending.result, result);
+    if (pending.result.is_reg() && !pending.is<Opaque>()) note_real(recorder.heap, pending.result, result);
   } else if (!pending.has_result && pending.pushes > 0) {
     return recorder.stop(Abort::kUnknownCall, "no result was seen");
   }
-  if (pending.opaque && !recorder.foreign.only_tensors) recorder.foreign.epoch_due = true;
+  if (pending.is<Opaque>() && !recorder.foreign.only_tensors) recorder.foreign.epoch_due = true;
   Val value = pending.result;
   frame.sp -= pending.pops;
   while (!frame.loose.empty() && frame.loose.back() >= frame.locals + frame.sp) frame.loose.pop_back();
   if (frame.does(Operation::kMatchGroup)) {
     frame.push(pending.y);
     frame.push(value);
-  } else if (has_self && pending.opaque) {
+  } else if (has_self && pending.is<Opaque>()) {
     frame.loose.push_back(frame.locals + frame.sp);
     frame.push_callee(value, Val());
   } else if (pending.pushes == 4) {
@@ -151,7 +151,7 @@ bool ask_adapter(Recorder& recorder, ShadowFrame& frame, const CallSite& site, i
       frame.pending.ignores_frames = true;  // the adapter knows all that the call does
       return true;
     case CallFate::kObserve:
-      await(frame, pops, pushes).adapter = true;
+      await(frame, pops, pushes).awaited = Asking();
       return true;
   }
   return false;

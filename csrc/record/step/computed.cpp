@@ -21,7 +21,7 @@ void take_object(Recorder& recorder, ShadowFrame& frame, PyObject* result) {
   Trace& trace = recorder.trace();
   const Val out = frame.pending.x;
   recorder.foreign.set_type(out, Py_TYPE(result));
-  trace.nodes[frame.pending.run_out].imm = reinterpret_cast<uintptr_t>(Py_TYPE(result));
+  trace.nodes[std::get<Computing>(frame.pending.awaited).node].imm = reinterpret_cast<uintptr_t>(Py_TYPE(result));
   frame.pending.result = out;
 }
 
@@ -54,7 +54,7 @@ Invoke compute(Recorder& recorder, ShadowFrame& frame, PyObject* callable, const
   const auto at = static_cast<uint32_t>(recorder.trace().nodes.size() - 1);
   observe(frame, pops, take_computed);
   frame.pending.x = out;
-  frame.pending.run_out = at;
+  frame.pending.awaited = Computing{at};
   return Invoke::kStarted;
 }
 

@@ -59,8 +59,9 @@ bool is_virtual_generator(Heap& heap, const Arguments& args) {
 // An exception (Null: GeneratorExit, or one that C makes) is thrown into it. `again`: see Pending.
 Task<Inner> throw_into(Drive& drive, Val generator, Val exception, bool again) {
   Pending& pending = expect_generator(drive.frame(), generator, Then::kPush, 0, exception);
-  pending.throws = true;
-  pending.again = again;
+  auto& resuming = std::get<Resuming>(pending.awaited);
+  resuming.throws = true;
+  resuming.again = again;
   const Inner inner = co_await drive.wait(Invoke::kStarted);
   co_return inner;
 }

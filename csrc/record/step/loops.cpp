@@ -150,7 +150,7 @@ Py_ssize_t items_left(Heap& heap, Val iterator) {
 // C code asks for what the innermost frame, or one outside of it, gives.
 static bool is_driven(const FrameStack& frames) {
   for (size_t level = 0; level < frames.size(); ++level)
-    if (frames[level]->pending.restarts) return true;
+    if (frames[level]->pending.restarts()) return true;
   return false;
 }
 

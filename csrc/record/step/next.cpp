@@ -37,25 +37,26 @@ bool go_advance(Recorder& recorder, ShadowFrame& frame) {
   node.out = number.index();
   Pending& pending = await(frame, 0, 1);
   pending.then = Then::kNext;
-  pending.advances = true;
-  pending.run_out = number.index();
+  pending.awaited = Advancing{number.index()};
   return true;
 }
 
 // The loop goes on or is over; a replay that finds the other goes on there.
 void finish_next(Recorder& recorder, ShadowFrame& frame) {
   Pending& pending = frame.pending;
-  if (pending.opaque) {
+  const auto* opaque = std::get_if<Opaque>(&pending.awaited);
+  const uint32_t out = opaque != nullptr ? opaque->out : std::get<Advancing>(pending.awaited).out;
+  if (opaque != nullptr) {
     recorder.pause_gc();
     recorder.foreign.epoch_due = true;
     if (locals_were_seen(recorder)) return;
   }
   const bool sends = pending.then == Then::kSend;
   pending.has_result = goes_on_after(frame);
-  pending.result = pending.y = Val::reg(pending.run_out);
-  if (pending.opaque && (pending.has_result || sends)) {
-    recorder.heap.reg_objects[pending.run_out] = recorder.frames.operand(1);
-    recorder.foreign.note_holders(pending.run_out, recorder.frames.operand(1));
+  pending.result = pending.y = Val::reg(out);
+  if (opaque != nullptr && (pending.has_result || sends)) {
+    recorder.heap.reg_objects[out] = recorder.frames.operand(1);
+    recorder.foreign.note_holders(out, recorder.frames.operand(1));
     recorder.foreign.epoch_result = pending.result;
   }
   const int next = cpython::next_index(frame.code, frame.operation);

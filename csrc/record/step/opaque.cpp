@@ -521,9 +521,8 @@ Pending& await_opaque(Recorder& recorder, ShadowFrame& frame, int pops, int push
   recorder.foreign.only_tensors = false;
   recorder.allow_gc();
   Pending& pending = await(frame, pops, pushes);
-  pending.opaque = true;
+  pending.awaited = Opaque{result.index()};
   pending.ignores_frames = true;
-  pending.run_out = result.index();
   return pending;
 }
 
@@ -639,12 +638,13 @@ void take_opaque(Recorder& recorder, ShadowFrame& frame, PyObject* object) {
   Node& node = recorder.trace().nodes.back();
   if (node.op == Op::kOpaque && recorder.adapter() != nullptr)
     node.imm = recorder.adapter()->operators_counted() - node.imm;
-  pending.result = Val::reg(pending.run_out);
+  const uint32_t out = std::get<Opaque>(pending.awaited).out;
+  pending.result = Val::reg(out);
   if (recorder.foreign.only_tensors) recorder.adapter()->foreign_code();
   if (object == nullptr) return;
-  recorder.foreign.note_holders(pending.run_out, object);
+  recorder.foreign.note_holders(out, object);
   const bool unbound = pending.pushes == 2 && cpython::has_self(frame.frame);
-  recorder.heap.reg_objects[pending.run_out] = unbound ? nullptr : object;
+  recorder.heap.reg_objects[out] = unbound ? nullptr : object;
   recorder.foreign.epoch_result = unbound ? Val() : pending.result;
 }
 

@@ -25,7 +25,7 @@ bool is_handled(const FrameStack& frames) {
     const ShadowFrame& frame = *frames[i];
     const Pending& pending = frame.pending;
     const bool hands_on = pending.then == Then::kPush || pending.then == Then::kInit || pending.then == Then::kDrop ||
-                          pending.then == Then::kReplace || (pending.then == Then::kNext && pending.generator != kNone);
+                          pending.then == Then::kReplace || (pending.then == Then::kNext && pending.is<Resuming>());
     if (i + 1 < frames.size() && (frame.drive || !hands_on)) return false;
     cpython::Handler handler;
     if (cpython::find_own_handler(frame.code, frame.operation, &handler)) return true;
@@ -39,7 +39,7 @@ namespace {
 bool take_opaque_raise(Recorder& recorder, PyObject* object) {
   ShadowFrame& frame = recorder.frames.top();
   const Pending& pending = frame.pending;
-  const Val out = Val::reg(pending.run_out);
+  const Val out = Val::reg(std::get<Opaque>(pending.awaited).out);
   const bool ran = recorder.trace().nodes.back().op == Op::kRun;
   const auto before = ran ? static_cast<uint32_t>(recorder.trace().nodes.back().imm) : frame.snapshot;
   FrameState returned = recorder.trace().frame_states[recorder.trace().snapshots[before].frame];
@@ -77,8 +77,9 @@ bool take_raised(Recorder& recorder, PyObject* object) {
     return false;
   for (const auto& followed : recorder.frames)  // it would leave a generator as another one
     if (followed->generator != kNone && PyErr_GivenExceptionMatches(object, PyExc_StopIteration) != 0) return false;
-  if (!frame.pending.opaque) {
-    if (frame.changed || !frame.pending.active || frame.pending.expects_frame) return false;
+  if (!frame.pending.is<Opaque>()) {
+    if (frame.changed || !frame.pending.active || frame.pending.is<Entering>() || frame.pending.is<Resuming>())
+      return false;
     recorder.rollback(frame);
     frame.pending = Pending();
     if (!go_opaque(recorder, frame) || !recorder.live()) {
@@ -105,7 +106,7 @@ void take_split_group(Recorder& recorder, ShadowFrame& frame) {
   recorder.pause_gc();
   if (locals_were_seen(recorder)) return;
   Pending& pending = frame.pending;
-  const Val split = Val::reg(pending.run_out);
+  const Val split = Val::reg(std::get<Opaque>(pending.awaited).out);
   PyObject* const rest = recorder.frames.operand(2);
   PyObject* const match = recorder.frames.operand(1);
   PyObject* objects[] = {rest, match, match == Py_None ? recorder.heap.real(frame.handled.back()) : match};

@@ -254,7 +254,7 @@ void step_jump(Recorder& recorder, ShadowFrame& frame, Instruction now) {
   }
   if (!recorder.live()) return;
   if (ask_about(recorder, frame, SiteKind::kBool, {value}, 0, 0)) {
-    frame.pending.branch = true;
+    frame.pending.decides_branch();
     return;
   }
   Arguments args;
@@ -312,7 +312,7 @@ void step_truth(Recorder& recorder, ShadowFrame& frame, bool invert) {
   if (truth(recorder, value, &yes)) return done(frame, 1, Val::constant(yes != invert ? Py_True : Py_False));
   if (!recorder.live()) return;
   if (!invert && ask_about(recorder, frame, SiteKind::kBool, {value}, 1, 1)) {
-    frame.pending.branch = true;
+    frame.pending.decides_branch();
     return;
   }
   Arguments args;
@@ -337,7 +337,7 @@ void step_unary(Recorder& recorder, ShadowFrame& frame, int op) {
 void step_compare(Recorder& recorder, ShadowFrame& frame, int op, bool to_bool) {
   Val left = frame.top(2), right = frame.top(1);
   if (ask_about(recorder, frame, to_bool ? SiteKind::kCompareTruth : SiteKind::kCompare, {left, right}, 2, 1, op)) {
-    frame.pending.branch = to_bool;
+    if (to_bool) frame.pending.decides_branch();
     return;
   }
   if (compute_scalars(recorder, frame, SiteKind::kCompare, op, {left, right}, 2) || !recorder.live()) return;

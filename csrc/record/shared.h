@@ -7,6 +7,9 @@ namespace pijit {
 // The class of an exception is what it is, and its bases. False: stopped.
 bool guard_class(Recorder&, Val exception);
 
+// The method that a class has in Python; null: it has none there.
+PyObject* python_method(ReadSet&, PyTypeObject* type, PyObject* name);
+
 // The result is a constant that cannot change.
 inline void take_owned(Recorder& recorder, ShadowFrame& frame, PyObject* result) {
   frame.pending.result = recorder.reads.owned(result);

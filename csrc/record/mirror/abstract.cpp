@@ -124,13 +124,18 @@ Task<Val> call_two(Drive& drive, Val callable, Val first, Val second) {
   co_return result;
 }
 
+PyObject* python_method(ReadSet& reads, PyTypeObject* type, PyObject* name) {
+  PyObject* method = (type->tp_flags & Py_TPFLAGS_HEAPTYPE) != 0 ? reads.lookup_type(type, name) : nullptr;
+  return method != nullptr && Py_TYPE(method) == &PyFunction_Type ? method : nullptr;
+}
+
 PyObject* special_method(Recorder& recorder, Val object, PyObject* name) {
   PyTypeObject* type = recorder.heap.type_of(object);
   PyObject* dict = nullptr;
   if (type == nullptr || (object.is_reg() && !touches_tensor(recorder, object))) return nullptr;
   if (object.is_const() && !guard_instance(recorder, object.object(), &dict)) return nullptr;
-  PyObject* method = recorder.reads.lookup_type(type, name);
-  return recorder.live() && method != nullptr && Py_TYPE(method) == &PyFunction_Type ? method : nullptr;
+  PyObject* method = python_method(recorder.reads, type, name);
+  return recorder.live() ? method : nullptr;
 }
 
 Task<Inner> enter_function(Drive& drive, PyObject* function, Arguments args, bool last) {

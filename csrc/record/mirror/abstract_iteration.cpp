@@ -214,10 +214,9 @@ Task<bool> ask_length(Drive& drive, Val iterable) {
   static PyObject* const hint = PyUnicode_InternFromString("__length_hint__");
   Recorder& recorder = drive.recorder();
   PyTypeObject* type = guarded_type(recorder, iterable);
-  if (type == nullptr || (type->tp_flags & Py_TPFLAGS_HEAPTYPE) == 0) co_return true;
+  if (type == nullptr) co_return true;
   for (PyObject* name : {names().len, hint}) {
-    PyObject* method = recorder.reads.lookup_type(type, name);
-    if (method == nullptr || Py_TYPE(method) != &PyFunction_Type) continue;
+    if (python_method(recorder.reads, type, name) == nullptr) continue;
     Vals none;
     Val length = co_await call_special(drive, iterable, name, none);
     PyObject* number = length.object();

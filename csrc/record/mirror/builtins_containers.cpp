@@ -104,8 +104,8 @@ Invoke builtin_len(Recorder& recorder, ShadowFrame& frame, Arguments& args, int 
   if (size >= 0) return give(recorder, frame, pops, recorder.reads.owned(Ref::steal(PyLong_FromSsize_t(size)).get()));
   PyObject* dict = nullptr;
   if (value.is_const() && !guard_instance(recorder, value.object(), &dict)) return Invoke::kStopped;
-  PyObject* method = recorder.reads.lookup_type(type, names().len);
-  if (method == nullptr || Py_TYPE(method) != &PyFunction_Type) return Invoke::kUnknown;
+  PyObject* method = python_method(recorder.reads, type, names().len);
+  if (method == nullptr) return Invoke::kUnknown;
   Arguments inner;
   inner.values = {value};
   return invoke_function(recorder, frame, Val::constant(method), inner, Then::kPush, pops);

@@ -182,8 +182,7 @@ Task<Val> make_reversed(Drive& drive, Arguments args) {
   static PyObject* const special = PyUnicode_InternFromString("__reversed__");
   PyTypeObject* type = guarded_type(recorder, args.values[0]);
   if (type == nullptr) co_await drive.unknown();
-  PyObject* method = recorder.reads.lookup_type(type, special);
-  if (method != nullptr && Py_TYPE(method) == &PyFunction_Type) {
+  if (python_method(recorder.reads, type, special) != nullptr) {
     Vals none;
     Val made = co_await call_special(drive, args.values[0], special, none);
     co_return made;

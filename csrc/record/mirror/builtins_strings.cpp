@@ -86,11 +86,6 @@ Task<Val> special_text(Drive& drive, Val value, PyObject* name, Vals more) {
   co_return text;
 }
 
-bool in_python(ReadSet& reads, PyTypeObject* type, PyObject* name) {
-  PyObject* method = (type->tp_flags & Py_TPFLAGS_HEAPTYPE) != 0 ? reads.lookup_type(type, name) : nullptr;
-  return method != nullptr && Py_TYPE(method) == &PyFunction_Type;
-}
-
 }  // namespace
 
 Task<Val> repr_of(Drive& drive, Val value) {
@@ -99,7 +94,7 @@ Task<Val> repr_of(Drive& drive, Val value) {
   if (value.is_reg() && !touches_tensor(recorder, value)) value = force(recorder, value);
   PyTypeObject* type = value.is_null() ? nullptr : guarded_type(recorder, value);
   if (type == nullptr) co_await drive.unknown();
-  if (in_python(recorder.reads, type, name)) {
+  if (python_method(recorder.reads, type, name) != nullptr) {
     Vals none;
     Val text = co_await special_text(drive, value, name, none);
     co_return text;
@@ -123,7 +118,7 @@ Task<Val> str_of(Drive& drive, Val value) {
   PyTypeObject* type = value.is_null() ? nullptr : guarded_type(recorder, value);
   if (type == nullptr) co_await drive.unknown();
   if (type == &PyUnicode_Type) co_return value;
-  if (in_python(recorder.reads, type, name)) {
+  if (python_method(recorder.reads, type, name) != nullptr) {
     Vals none;
     Val text = co_await special_text(drive, value, name, none);
     co_return text;
@@ -161,7 +156,7 @@ Task<Val> format_of(Drive& drive, Val value, Val spec) {
   PyTypeObject* type = value.is_null() ? nullptr : guarded_type(recorder, value);
   PyObject* how = spec.object();
   if (type == nullptr || how == nullptr || !PyUnicode_Check(how)) co_await drive.unknown();
-  if (in_python(recorder.reads, type, name)) {
+  if (python_method(recorder.reads, type, name) != nullptr) {
     Vals more(1, spec);
     Val text = co_await special_text(drive, value, name, more);
     co_return text;

@@ -40,7 +40,7 @@ struct Resuming {
   bool again = false;     // the instruction has done nothing else
   bool restarts = false;  // the same with `instead` in the slot `operand`; an outer frame is left while that will do
   int operand = 0;
-  Val instead;
+  Val instead = {};
 };
 // The adapter's finish_call decides.
 struct Asking {

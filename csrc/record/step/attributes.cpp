@@ -331,8 +331,8 @@ Invoke bind(Lookup& lookup, PyObject* descriptor, Val object, Val type, PyObject
   }
   if (kind->tp_descr_get == nullptr) return found(lookup, constant(recorder, descriptor));
   if (kind->tp_descr_get == cpython::slot_functions().descr_get) {
-    PyObject* get = recorder.reads.lookup_type(kind, names().get);
-    if (get == nullptr || Py_TYPE(get) != &PyFunction_Type) return Invoke::kUnknown;
+    PyObject* get = python_method(recorder.reads, kind, names().get);
+    if (get == nullptr) return Invoke::kUnknown;
     Arguments args;
     args.values = {Val::constant(descriptor), object.is_null() ? Val::constant(Py_None) : object, type};
     return invoke_function(recorder, lookup.frame, Val::constant(get), args, Then::kPush, lookup.pops);
@@ -447,8 +447,7 @@ Invoke type_attribute(Lookup& lookup, Val object, PyObject* name) {
   if (!recorder.live()) return Invoke::kStopped;
   if (own != nullptr) return bind(lookup, own, Val(), object, name);
   if (of_meta != nullptr) return bind(lookup, of_meta, object, meta_value, name);
-  PyObject* fallback = recorder.reads.lookup_type(meta, names().getattr);
-  if (fallback != nullptr && Py_TYPE(fallback) == &PyFunction_Type) {
+  if (PyObject* fallback = python_method(recorder.reads, meta, names().getattr)) {
     Arguments args;
     args.values = {object, recorder.reads.owned(name)};
     return invoke_function(recorder, lookup.frame, Val::constant(fallback), args, Then::kPush, lookup.pops);

@@ -226,8 +226,7 @@ Invoke invoke_type(Recorder& recorder, ShadowFrame& frame, Val callable, Argumen
   auto* type = reinterpret_cast<PyTypeObject*>(callable.object());
   PyTypeObject* meta = Py_TYPE(type);
   if (meta != &PyType_Type) {
-    PyObject* meta_call = recorder.reads.lookup_type(meta, names().call);
-    if (meta_call != nullptr && Py_TYPE(meta_call) == &PyFunction_Type) {
+    if (PyObject* meta_call = python_method(recorder.reads, meta, names().call)) {
       args.values.insert(args.values.begin(), callable);
       return invoke_function(recorder, frame, Val::constant(meta_call), args, Then::kPush, pops);
     }
@@ -321,9 +320,9 @@ Invoke invoke_instance(Recorder& recorder, ShadowFrame& frame, Val callable, Arg
   if (type->tp_call != cpython::slot_functions().call) return Invoke::kUnknown;
   PyObject* dict = nullptr;
   if (callable.is_const() && !guard_instance(recorder, callable.object(), &dict)) return Invoke::kStopped;
-  PyObject* call = recorder.reads.lookup_type(type, names().call);
+  PyObject* call = python_method(recorder.reads, type, names().call);
   if (!recorder.live()) return Invoke::kStopped;
-  if (call == nullptr || Py_TYPE(call) != &PyFunction_Type) return Invoke::kUnknown;
+  if (call == nullptr) return Invoke::kUnknown;
   args.values.insert(args.values.begin(), callable);
   return invoke_function(recorder, frame, Val::constant(call), args, Then::kPush, pops);
 }

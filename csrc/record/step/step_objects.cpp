@@ -96,9 +96,10 @@ Invoke descriptor_write(Recorder& recorder, ShadowFrame& frame, Val object, PyOb
     return invoke_function(recorder, frame, Val::constant(setter.get()), args, Then::kDrop, pops);
   }
   if (Py_TYPE(descriptor)->tp_descr_set == cpython::slot_functions().descr_set) {
-    PyObject* method = recorder.reads.lookup_type(Py_TYPE(descriptor), value.is_null() ? names().delete_ : names().set);
+    PyObject* method =
+        python_method(recorder.reads, Py_TYPE(descriptor), value.is_null() ? names().delete_ : names().set);
     if (!recorder.live()) return Invoke::kStopped;
-    if (method == nullptr || Py_TYPE(method) != &PyFunction_Type) return Invoke::kUnknown;
+    if (method == nullptr) return Invoke::kUnknown;
     Arguments args;
     args.values = {Val::constant(descriptor), object};
     if (!value.is_null()) args.values.push_back(value);
@@ -176,9 +177,9 @@ Invoke write_by_class(Recorder& recorder, ShadowFrame& frame, Val object, PyObje
   if (type->tp_setattro != cpython::slot_functions().setattr) return Invoke::kUnknown;
   PyObject* dict = nullptr;
   if (object.is_const() && !guard_instance(recorder, object.object(), &dict)) return Invoke::kStopped;
-  PyObject* method = recorder.reads.lookup_type(type, value.is_null() ? names().delattr : names().setattr);
+  PyObject* method = python_method(recorder.reads, type, value.is_null() ? names().delattr : names().setattr);
   if (!recorder.live()) return Invoke::kStopped;
-  *generic = method == nullptr || Py_TYPE(method) != &PyFunction_Type;  // the other one is in Python
+  *generic = method == nullptr;  // the other one is in Python
   if (*generic) return Invoke::kUnknown;
   Arguments args;
   args.values = {object, recorder.reads.owned(name)};

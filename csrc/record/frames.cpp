@@ -56,10 +56,10 @@ void run_prologue(Recorder& recorder, ShadowFrame& shadow) {
 bool Recorder::enter_frame(cpython::Frame* frame, int throwflag) noexcept {
   return guarded(throwflag != 0, [&] {
     if (!live_ || frames.empty() || lost_events()) return false;
-    recording_pace().enter();
+    pace_.enter();
     const bool followed = try_follow(frame, throwflag);
     if (stopping) resolve_stop();
-    recording_pace().leave();
+    pace_.leave();
     return followed;
   });
 }
@@ -159,7 +159,7 @@ bool Recorder::try_follow(cpython::Frame* frame, int throwflag) {
 void Recorder::leave_frame(cpython::Frame* frame, PyObject* result) noexcept {
   guarded(result == nullptr, [&] {
     if (!live_ || frames.empty() || lost_events()) return;
-    recording_pace().enter();
+    pace_.enter();
     if (const auto* opaque = std::get_if<Opaque>(&frames.top().pending.awaited); opaque && opaque->run == frame) {
       SavedError error;
       come_back();
@@ -169,7 +169,7 @@ void Recorder::leave_frame(cpython::Frame* frame, PyObject* result) noexcept {
       if (live_ && !frames.empty() && frames.top().frame == frame) left_frame(frame, result);
     }
     if (stopping) resolve_stop();
-    recording_pace().leave();
+    pace_.leave();
   });
 }
 

@@ -273,7 +273,7 @@ void note_followed(Recorder& recorder, ShadowFrame& shadow) {
 void Recorder::push_frame(std::unique_ptr<ShadowFrame> shadow) {
   reads.owned(reinterpret_cast<PyObject*>(shadow->code));  // snapshots and sites name it
   if (observing_ && !cpython::follow_events(shadow->frame)) stop(Abort::kFailed, "its code cannot have events");
-  recording_pace().follow(shadow->code);
+  pace_.follow(shadow->code);
   if (heads_) shadow->decisions = heads_->decisions;
   note_followed(*this, *shadow);
   frames.push_back(std::move(shadow));
@@ -376,17 +376,16 @@ void Recorder::on_instruction(cpython::Frame* object) noexcept {
       notice_exception(object);
       if (!live_ || frames.empty() || frames.top().frame != object) return;
     }
-    Pace& pace = recording_pace();
-    pace.enter_instruction();
+    pace_.enter_instruction();
     observe_instruction(frames.top());
     if (stopping) resolve_stop();
-    const bool look = pace.leave_instruction();
+    const bool look = pace_.leave_instruction();
     if (live_ && !frames.empty() && frames.top().frame == object && frames.top().pending.is<Opaque>() &&
         binds_method(frames.top()))
       cpython::postpone_collection();
     if (!look) return;
-    for (const auto& frame : frames) pace.look(frame->code);
-    pace.looked();
+    for (const auto& frame : frames) pace_.look(frame->code);
+    pace_.looked();
   });
 }
 
@@ -464,7 +463,7 @@ void Recorder::observe_instruction(ShadowFrame& frame) {
   frame.sp_mark = frame.sp;
   frame.changed = false;
   if (limit_-- == 0 || frame.mark.nodes > record_limits().nodes) return stop(Abort::kTooLong, "");
-  if (recording_pace().is_over()) return stop(Abort::kOverBudget, "");
+  if (pace_.is_over()) return stop(Abort::kOverBudget, "");
   if (foreign.epoch_due) {
     foreign.epoch_due = false;
     begin_epoch(*this);

@@ -10,6 +10,7 @@
 #include "cpython/frame.h"
 #include "guard/varying.h"
 #include "ir/trace.h"
+#include "record/pace.h"
 
 namespace pijit {
 
@@ -40,6 +41,7 @@ class Kernel {
   Trace& trace() const { return *trace_; }
   PyThreadState* thread() const { return thread_; }
   Adapter* adapter() const { return adapter_; }
+  Pace& pace() const { return pace_; }
   Varying* varying() const { return varying_; }  // of the root; null: nothing is known of it
   // The guards of inputs of the epoch.
   InputGuards& inputs() const { return trace_->epochs.empty() ? *trace_->tensors : *trace_->epochs.back().tensors; }
@@ -60,7 +62,11 @@ class Kernel {
 
  protected:
   Kernel(PyThreadState* thread, Adapter* adapter, Varying* varying)
-      : thread_(thread), adapter_(adapter), varying_(varying), trace_(std::make_unique<Trace>()) {}
+      : thread_(thread),
+        adapter_(adapter),
+        varying_(varying),
+        trace_(std::make_unique<Trace>()),
+        pace_(recording_pace()) {}
   ~Kernel() = default;
 
   KernelMark mark() const {
@@ -86,6 +92,7 @@ class Kernel {
   Adapter* adapter_;
   Varying* varying_;
   std::unique_ptr<Trace> trace_;
+  Pace& pace_;  // of this thread: it is asked for at each instruction, and looked up once
   bool live_ = false;
 };
 

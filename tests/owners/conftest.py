@@ -10,7 +10,13 @@ import pytest
 
 HERE = Path(__file__).parent
 ROOMS = ("cpython", "ir", "guard")
-SOURCES = ("record/state/reads.cpp", "record/state/heap.cpp", "record/state/undo.cpp", "record/state/key_list.cpp")
+SOURCES = (
+    "record/pace.cpp",
+    "record/state/reads.cpp",
+    "record/state/heap.cpp",
+    "record/state/undo.cpp",
+    "record/state/key_list.cpp",
+)
 
 
 def _compiled() -> ModuleType:

@@ -24,8 +24,8 @@ bool has_name(PyObject* name, std::string_view text) noexcept {
          std::memcmp(PyUnicode_1BYTE_DATA(name), text.data(), text.size()) == 0;
 }
 
-bool is_plain_const(PyObject* object) {
-  if (cpython::is_scalar(object) || PyRange_Check(object)) return true;
+bool is_plain_container(PyObject* object) {
+  if (PyRange_Check(object)) return true;
   if (!PyTuple_CheckExact(object)) return false;
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(object); ++i)
     if (!is_plain_const(PyTuple_GET_ITEM(object, i))) return false;

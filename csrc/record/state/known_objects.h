@@ -3,6 +3,7 @@
 #include <string_view>
 
 #include "common/python.h"
+#include "cpython/objects.h"
 
 namespace pijit {
 
@@ -12,8 +13,11 @@ inline PyTypeObject* find_type(const char* module, const char* name) noexcept {
   return reinterpret_cast<PyTypeObject*>(find_object(module, name));
 }
 bool has_name(PyObject* name, std::string_view text) noexcept;
+bool is_plain_container(PyObject* object);  // a range, or a tuple of plain objects
 // A scalar, a range, or a tuple of such.
-bool is_plain_const(PyObject* object);
+inline bool is_plain_const(PyObject* object) {
+  return cpython::is_scalar(object) || is_plain_container(object);
+}
 // Borrowed.
 PyObject* method_of_list(const char* name);
 PyTypeObject* deque_type() noexcept;

@@ -13,7 +13,7 @@
 namespace pijit::cpython {
 
 enum class Operation : uint8_t {
-#define PIJIT_OPERATION(name, sees, call, pushes, doc) name,
+#define PIJIT_OPERATION(name, sees, call, pops, pushes, doc) name,
 #include "cpython/operations.def"
 #undef PIJIT_OPERATION
 };
@@ -51,10 +51,12 @@ struct Looks {
   bool passes = false;                            // only which object it is matters, not what is in it
 };
 
-// An instruction as a call of a function that is given its operands, which are popped, and nothing else.
+constexpr int kVaries = -1;  // argument, flag or the version of CPython decide how many
+
+// What an instruction does to the stack, and as a call of a function that is given its operands and nothing else.
 struct CallForm {
   const char* arguments = "";  // their places, a digit each; "": there is no such function
-  int pushes = 0;
+  int pops = kVaries, pushes = kVaries;
 };
 
 namespace looks {
@@ -64,12 +66,12 @@ inline constexpr Looks kNone{}, kTop{1, 1}, kTopTwo{1, 2}, kTopThree{1, 3}, kSec
 }  // namespace looks
 
 inline constexpr Looks kLooks[] = {
-#define PIJIT_OPERATION(name, sees, call, pushes, doc) looks::sees,
+#define PIJIT_OPERATION(name, sees, call, pops, pushes, doc) looks::sees,
 #include "cpython/operations.def"
 #undef PIJIT_OPERATION
 };
 inline constexpr CallForm kCallForms[] = {
-#define PIJIT_OPERATION(name, sees, call, pushes, doc) {call, pushes},
+#define PIJIT_OPERATION(name, sees, call, pops, pushes, doc) {call, pops, pushes},
 #include "cpython/operations.def"
 #undef PIJIT_OPERATION
 };

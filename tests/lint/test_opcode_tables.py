@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dis
 import opcode
 import re
 import sys
@@ -9,10 +10,12 @@ from pathlib import Path
 from typing import Any
 
 CPYTHON = Path(__file__).resolve().parents[2] / "csrc" / "cpython"
+OPERATIONS = CPYTHON / "operations.def"
 TABLE = CPYTHON / f"opcodes_{sys.version_info.major}{sys.version_info.minor}.def"
 OPCODE = re.compile(r"^PIJIT_OPCODE\((\d+), (\w+), (\d+), (\w+), (\w+)\)$", re.MULTILINE)
 SPECIALISED = re.compile(r"^PIJIT_SPECIALISED\((\d+), (\w+), (\d+)\)$", re.MULTILINE)
 OPERATION = re.compile(r"^PIJIT_OPERATION\((\w+), ", re.MULTILINE)
+EFFECT = re.compile(r"^PIJIT_OPERATION\((\w+), \w+, \"(\d*)\", (\d), (\d), ", re.MULTILINE)
 
 
 def test_numbers_and_caches() -> None:
@@ -46,8 +49,21 @@ def test_no_number_twice() -> None:
 
 
 def test_operations_are_declared() -> None:
-    declared = OPERATION.findall((CPYTHON / "operations.def").read_text())
+    declared = OPERATION.findall(OPERATIONS.read_text())
     assert len(declared) == len(set(declared))
     for table in CPYTHON.glob("opcodes_*.def"):
         used = {row[3] for row in OPCODE.findall(table.read_text())}
         assert used <= set(declared), table
+
+
+def test_what_operations_pop_and_push() -> None:
+    effects = {
+        name: (call, int(pops), int(pushes)) for name, call, pops, pushes in EFFECT.findall(OPERATIONS.read_text())
+    }
+    assert len(effects) > 70
+    assert all(len(call) in (0, pops) for call, pops, _ in effects.values())
+    for number, name, _, operation, _ in OPCODE.findall(TABLE.read_text()):
+        if operation in effects and opcode.opmap.get(name) == int(number):
+            argument = 1 if int(number) >= opcode.HAVE_ARGUMENT else None
+            _, pops, pushes = effects[operation]
+            assert pushes - pops == dis.stack_effect(int(number), argument, jump=False), name

@@ -181,14 +181,18 @@ bool request_attribute(ReadSet& reads, ShadowFrame& frame, Instruction now, Requ
   switch (now.operation) {
     case Operation::kLoadAttribute: {
       const bool method = now.flag != 0 && cpython::has_property(cpython::peek(frame.frame, 1), name.object());
-      *out = {function(method ? f.method : f.getattr), {frame.top(), name}, nullptr, false, 1, now.flag != 0 ? 2 : 1};
+      out->callable = function(method ? f.method : f.getattr);
+      out->args = {frame.top(), name};
+      out->pushes = now.flag != 0 ? 2 : 1;
       return true;
     }
     case Operation::kStoreAttribute:
-      *out = {function(f.setattr), {frame.top(1), name, frame.top(2)}, nullptr, false, 2, 0};
+      out->callable = function(f.setattr);
+      out->args = {frame.top(1), name, frame.top(2)};
       return true;
     default:
-      *out = {function(f.delattr), {frame.top(), name}, nullptr, false, 1, 0};
+      out->callable = function(f.delattr);
+      out->args = {frame.top(), name};
       return true;
   }
 }
@@ -208,8 +212,7 @@ bool request_enter(Recorder& recorder, ShadowFrame& frame, Request* out) {
   set_field(recorder, out->exit, 1, manager);
   out->callable = Val::constant(enter);
   out->args = {manager};
-  out->pops = 1;
-  out->pushes = 3;
+  out->pushes = 3;  // see Pending
   return true;
 }
 
@@ -259,8 +262,6 @@ bool request_plain(FrameStack& frames, ShadowFrame& frame, Instruction now, Requ
   const cpython::CallForm& form = cpython::call_form_of(now.operation);
   out->callable = function(called);
   for (const char* place = form.arguments; *place != 0; ++place) out->args.push_back(frame.top(*place - '0'));
-  out->pops = static_cast<int>(out->args.size());
-  out->pushes = form.pushes;
   return true;
 }
 
@@ -268,8 +269,6 @@ bool request_plain(FrameStack& frames, ShadowFrame& frame, Instruction now, Requ
 bool request_added(ShadowFrame& frame, Instruction now, Request* out) {
   const Functions& f = functions();
   const bool pair = now.is(Operation::kMapAdd);
-  out->pops = pair ? 2 : 1;
-  out->pushes = 0;
   const Val container = frame.top(now.argument + out->pops);
   out->callable = function(pair ? f.setitem : now.is(Operation::kListAppend) ? f.append : f.add);
   out->args = pair ? Vals{container, frame.top(2), frame.top(1)} : Vals{container, frame.top()};
@@ -282,8 +281,6 @@ bool request_slice(Recorder& recorder, ShadowFrame& frame, Instruction now, Requ
   out->callable = function(store ? f.setitem : f.getitem);
   out->args = {frame.top(3), slice_of(recorder, frame.top(2), frame.top(1))};
   if (store) out->args.push_back(frame.top(4));
-  out->pops = store ? 4 : 3;
-  out->pushes = store ? 0 : 1;
   return true;
 }
 
@@ -318,12 +315,14 @@ bool request_import(ReadSet& reads, ShadowFrame& frame, Instruction now, Request
   out->callable = function(import);
   out->args = {reads.owned(name_of(frame, now.argument)), Val::constant(cpython::globals(frame.frame)),
                Val::constant(Py_None), frame.top(1), frame.top(2)};
-  out->pops = 2;
   return true;
 }
 
 bool request(Recorder& recorder, ShadowFrame& frame, Instruction now, Request* out) {
-  if (*cpython::call_form_of(now.operation).arguments != 0) return request_plain(recorder.frames, frame, now, out);
+  const cpython::CallForm& form = cpython::call_form_of(now.operation);
+  if (form.pops != cpython::kVaries) out->pops = form.pops;
+  if (form.pushes != cpython::kVaries) out->pushes = form.pushes;
+  if (*form.arguments != 0) return request_plain(recorder.frames, frame, now, out);
   switch (now.operation) {
     case Operation::kCall:
     case Operation::kCallNames:
@@ -349,12 +348,8 @@ bool request(Recorder& recorder, ShadowFrame& frame, Instruction now, Request* o
       return request_exit(recorder, frame, out);
     case Operation::kMatchGroup:
       if (cpython::wrapped_have_tracebacks() && !is_exception_group(recorder.heap.type_of(frame.top(2)))) return false;
-      *out = {function(cpython::group_splitter()),
-              {frame.top(2), frame.top(), recorder.frames.handling()},
-              nullptr,
-              false,
-              2,
-              2};
+      out->callable = function(cpython::group_splitter());
+      out->args = {frame.top(2), frame.top(), recorder.frames.handling()};
       return true;
     case Operation::kImport:
       return request_import(recorder.reads, frame, now, out);

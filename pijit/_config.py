@@ -89,6 +89,8 @@ class Config:
         record_share: percent of the process's time that recordings of functions that nobody gave to `jit` may take,
             until replays have paid; three times that later; what is over it waits; 0: any.
         long_call: milliseconds that a call runs under `enable()`, before what it calls is recorded instead of it.
+        enter_loops: under `enable()` the loop of a function that runs long is entered in its middle: its turns are
+            recorded, and replayed where that pays. From CPython 3.12 on it has to be asked for.
         max_nodes: nodes that one trace may have.
         max_traces: traces that one function may have.
         max_recordings: recordings that one function may have before replays make up for them; after that it is recorded
@@ -134,6 +136,7 @@ class Config:
     record_budget: int
     record_share: int
     long_call: int
+    enter_loops: bool
     max_nodes: int
     max_traces: int
     max_recordings: int
@@ -195,6 +198,7 @@ class Options(TypedDict, total=False):
     record_budget: int
     record_share: int
     long_call: int
+    enter_loops: bool
     max_nodes: int
     max_traces: int
     max_recordings: int

@@ -283,6 +283,7 @@ class RootInfo(TypedDict):
     traces: int
     segments: int
     entry: str  # of an entry "loop" or "rest", else ""
+    entered: bool  # of a loop: it was entered while its function ran
     entries: list[int]  # those in the middle of functions that its calls came to, for root_report and root_traces
     last_miss: str | None
 

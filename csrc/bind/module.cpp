@@ -26,6 +26,7 @@
 #include "hook/entries.h"
 #include "hook/events.h"
 #include "hook/hook.h"
+#include "hook/in_loop.h"
 #include "hook/log.h"
 #include "hook/payoff.h"
 #include "hook/rest.h"

@@ -354,11 +354,13 @@ py::dict root_report(const Root& root) {
   view["seconds_recording"] = root.savings.recording;
   view["seconds_saved"] = root.saved().seconds;
   view["seconds_error"] = root.saved().error;
-  view["compared"] = root.savings.compared_early.times + root.savings.compared.times;
+  view["compared"] = root.is_entry() ? root.entry.rounds.known().count
+                                     : root.savings.compared_early.times + root.savings.compared.times;
   view["spent"] = spent_view(root);
   view["traces"] = root.traces.size();
   view["segments"] = segments_of(root);
   view["entry"] = entry_word(root);
+  view["entered"] = root.entry.rounds.began();
   py::list entries;
   for (const auto& entry : entries_of(root)) entries.append(entry->id);
   view["entries"] = entries;
@@ -435,7 +437,10 @@ py::dict stats_view() {
     saved += root->saved().seconds;
     add(*root);
   }
-  for (const auto& entry : all_entries()) add(*entry);
+  for (const auto& entry : all_entries()) {
+    saved += entry->saved().seconds;
+    add(*entry);
+  }
   py::dict view;
   view["codes"] = counters.codes;
   view["replayed_codes"] = counters.replayed_codes;

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <string>
 
+#include "cache/turns.h"
 #include "common/ref.h"
 #include "cpython/frame.h"
 #include "ir/trace.h"
@@ -64,6 +65,7 @@ struct Entry {
   bool is_loop = false;  // the instruction is the head of a loop
   uint32_t idle = 0;     // of a loop: replays in which no operator ran, more than others (hook/payoff.h)
   int entered_for = 0;   // the root whose call came to it last
+  TurnRounds rounds;     // of a loop that was entered while its function ran
 };
 
 }  // namespace pijit

@@ -44,7 +44,7 @@ struct Root {
   bool is_live() const noexcept { return !standing.is_disabled() || standing.passes; }
   // Seconds of a call in CPython; 0: not known.
   double plain_call() const noexcept { return ledger.plain() > 0 ? ledger.plain() : recordings.plain; }
-  Saved saved() const noexcept { return savings.saved(ledger.known()); }
+  Saved saved() const noexcept { return savings.saved(is_entry() ? entry.rounds.known() : ledger.known()); }
   // Its calls, or those that it calls, are found among all frames: no entrance of its function tells of them.
   bool needs_frames() const noexcept {
     if (asked.automatic) return false;  // enable() has all frames looked at

@@ -3,6 +3,7 @@
 
 #include <opcode.h>
 
+#include <algorithm>
 #include <array>
 #include <initializer_list>
 
@@ -145,6 +146,24 @@ int loop_end(PyCodeObject* code, int head) noexcept {
     if (jumps && start >= head && jump_target(code, start) == head) end = start;
   }
   return end;
+}
+
+std::vector<Loop> loops_around(PyCodeObject* code, int index) {
+  std::vector<Loop> loops;
+  for (int start = 0, at = 0; start < unit_count(code); start = at = next_index(code, at)) {
+    const Operation now = decode(code, &at).operation;
+    if (now != Operation::kJump && now != Operation::kJumpIf && now != Operation::kJumpIfNone) continue;
+    const int head = jump_target(code, start);
+    if (start < index || head > index || head > start) continue;
+    const auto known = std::find_if(loops.begin(), loops.end(), [&](const Loop& each) { return each.head == head; });
+    if (known == loops.end()) {
+      loops.push_back({head, start});
+    } else {
+      known->last = start;
+    }
+  }
+  std::sort(loops.begin(), loops.end(), [](const Loop& a, const Loop& b) { return a.head < b.head; });
+  return loops;
 }
 
 bool gives_back_at_once(PyCodeObject* code, int index) noexcept {

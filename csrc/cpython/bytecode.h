@@ -155,6 +155,12 @@ inline bool borrows([[maybe_unused]] PyCodeObject* code, [[maybe_unused]] int in
 #endif
 }
 
+// From its head to the last instruction that jumps back there.
+struct Loop {
+  int head = -1, last = -1;
+};
+// Those around the instruction, the outermost first.
+std::vector<Loop> loops_around(PyCodeObject* code, int index);
 // Where the last jump back to this instruction stands; -1: there is none, and it is no loop's head.
 int loop_end(PyCodeObject* code, int head) noexcept;
 // What follows only loads what is there and returns or yields it.

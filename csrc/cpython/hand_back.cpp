@@ -24,12 +24,53 @@ thread_local int HandBack::nested_ = 0;
 void move_if_asked(_PyInterpreterFrame* frame) noexcept {
   HandBack::note_event(frame);
 }
+
+namespace {
+
+// The frame of this thread that was asked for from within a call; null: none was.
+thread_local Frame* t_asked = nullptr;
+
+// The trace function of such a frame.
+int on_turn(PyObject*, PyFrameObject* object, int what, PyObject*) {
+  if (what == PyTrace_OPCODE && object->f_frame == t_asked) HandBack::note_event(object->f_frame);
+  return 0;
+}
+
+void await_turn(Frame* frame) noexcept {
+  t_asked = frame;
+  TurnEventsAside::asked_frames += 1;
+}
+
+// The frame has no events any more, wherever in it that is; a trace function that the program has set stays.
+void end_turn(PyThreadState* ts) noexcept {
+  restore_trace_flags(std::exchange(t_asked, nullptr));
+  TurnEventsAside::asked_frames -= 1;
+  if (events_are(ts, on_turn)) stop_events(ts);
+}
+
+}  // namespace
+
+void TurnEventsAside::detach() noexcept {
+  if (t_asked != nullptr && events_are(ts_, on_turn)) detach_events(ts_);
+}
+
+void TurnEventsAside::attach() noexcept {
+  if (t_asked == nullptr || t_asked != current_frame(ts_)) return;
+  if (!untraced(ts_)) return end_turn(ts_);  // a debugger that the call has set sees the frame's lines
+  const SavedError error;
+  const Ref object = current_frame_object(ts_);
+  if (!object) return PyErr_Clear();
+  want_opcode_events(reinterpret_cast<PyFrameObject*>(object.get()));
+  attach_events(ts_, on_turn);
+}
 #endif
 
 HandBack::~HandBack() {
   innermost_ = outer_;
 #if PY_VERSION_HEX >= 0x030c0000
   if (asked_ >= 0 && !done_) end_line_events(reinterpret_cast<PyCodeObject*>(code_.get()));
+#else
+  if (only_ >= 0 && t_asked == frame_) end_turn(PyThreadState_Get());
 #endif
   for (PyObject* object : slots_) drop_reference(object);
 }
@@ -46,14 +87,33 @@ HandBack* HandBack::ask(Frame* frame) noexcept {
   return at;
 }
 
+bool HandBack::ask_at(PyThreadState* ts, int head) noexcept {
+  if (innermost_ != this || asked_ >= 0 || nested_ >= kMostNested || is_generator_frame(frame_) || !untraced(ts))
+    return false;
+#if PY_VERSION_HEX >= 0x030c0000
+  code_ = Ref::borrow(reinterpret_cast<PyObject*>(code(frame_)));
+  if (!want_line_events(code(frame_))) return false;
+#else
+  if (t_asked != nullptr) return false;
+  await_turn(frame_);
+#endif
+  asked_ = only_ = head;
+  return true;
+}
+
 void HandBack::note_event(Frame* frame) noexcept {
   HandBack* const at = innermost_;
   if (at == nullptr || at->asked_ < 0 || at->done_ || at->frame_ != frame) return;
-  if (at->moves(instruction_index(frame))) at->done_ = true;
+  if (!at->moves(instruction_index(frame))) return;
+  at->done_ = true;
+#if PY_VERSION_HEX < 0x030c0000
+  if (at->only_ >= 0) end_turn(PyThreadState_Get());
+#endif
 }
 
 bool HandBack::moves(int index) noexcept {
   PyCodeObject* const of = code(frame_);
+  if (only_ >= 0 && index != only_) return false;
   const bool around = index <= asked_ && loop_end(of, index) >= asked_;
   if (!around || is_held(frame_) || PyFunction_GET_CODE(function(frame_)) != reinterpret_cast<PyObject*>(of))
     return false;

@@ -104,7 +104,8 @@ void note_replay(Root& root, const Trace& trace, const Left& left) {
   } else {
     root.in_a_row.left += !left.interrupted;
   }
-  if (root.entry.is_loop) note_worth(root, trace, left.trace == nullptr ? trace.nodes.size() : left.node);
+  if (root.entry.is_loop && !root.entry.rounds.began())
+    note_worth(root, trace, left.trace == nullptr ? trace.nodes.size() : left.node);
   if (left.trace != nullptr) {
     note_exit(root, left);
     return go_on_from(root, left);

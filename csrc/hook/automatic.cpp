@@ -21,6 +21,7 @@
 
 #include "adapter.h"
 #include "hook/evaluate.h"
+#include "hook/in_loop.h"
 #include "hook/rest.h"
 #include "hook/savings.h"
 #include "hook/serve.h"
@@ -123,7 +124,7 @@ PyObject* watch_call(CodeState* state, PyThreadState* ts, cpython::Frame* frame)
     watch.counting = true;
   }
   const double began = computed();
-  PyObject* result = plain(ts, frame, 0);
+  PyObject* result = run_to_loop(ts, frame, 0);
   state->plain_seconds = computed() - began;
   if (measures_savings()) state->watched = {state->plain_seconds, 1};
   if (watch.counting && current_adapter()->operators_counted() == 0) state->plain_calls += 1;
@@ -146,8 +147,19 @@ std::string root_name(PyObject* object, cpython::Frame* frame) {
   return name == nullptr ? "?" : name;
 }
 
+// A root that stands for calls that ran; null: there is none.
+std::shared_ptr<Root> waiting_root(PyCodeObject* code, cpython::Frame* frame) {
+  for (const auto& root : all_roots())
+    if (root->owner.code == code && root->owner.matches(frame)) return root;
+  return nullptr;
+}
+
 // It is a root from now on; false: it cannot be.
 bool make_root(PyObject* object, cpython::Frame* frame) {
+  if (auto root = waiting_root(cpython::code(frame), frame)) {
+    code_state(cpython::code(frame), true)->roots.push_back(std::move(root));
+    return true;
+  }
   PyObject* function = object == nullptr ? cpython::function(frame) : nullptr;
   if (add_root(cpython::code(frame), function, object, root_name(object, frame), false, true) < 0) {
     PyErr_Clear();
@@ -157,6 +169,17 @@ bool make_root(PyObject* object, cpython::Frame* frame) {
 }
 
 }  // namespace
+
+std::shared_ptr<Root> root_of_running(cpython::Frame* frame) {
+  PyCodeObject* code = cpython::code(frame);
+  if (std::shared_ptr<Root> root = waiting_root(code, frame)) return root;
+  CodeState* state = code_state(code, true);
+  if (state == nullptr || !make_root(method_object(frame), frame)) return nullptr;
+  std::shared_ptr<Root> root = std::move(state->roots.back());
+  state->roots.pop_back();
+  root->counts.calls += 1;
+  return root;
+}
 
 void set_automatic(bool on) noexcept {
   g_automatic = on;
@@ -199,10 +222,11 @@ Watch::~Watch() {
 PyObject* run_unwatched(PyThreadState* ts, cpython::Frame* frame, int throwflag) {
   const bool counts = t_watch != nullptr && !t_watch->closed && !is_comprehension(cpython::code(frame));
   const Running running(frame, counts);
-  return plain(ts, frame, throwflag);
+  return run_to_loop(ts, frame, throwflag);
 }
 
-Passing::Passing(bool always) noexcept : outer(t_watch), always(always) {
+Passing::Passing(cpython::Frame* frame, bool always) noexcept
+    : outer(t_watch), always(always), running(frame, !is_comprehension(cpython::code(frame)), true) {
   for (Watch* open = outer; open != nullptr; open = open->outer) stop_counting(*open);
   t_watch = nullptr;
   t_looks += always;
@@ -254,8 +278,8 @@ PyObject* enter_candidate(PyThreadState* ts, cpython::Frame* frame) {
   }
   CodeState* state = code_state(cpython::code(frame), true);
   if (state != nullptr && state->passes_on) {
-    const Passing passing(false);
-    return plain(ts, frame, 0);
+    const Passing passing(frame, false);
+    return run_to_loop(ts, frame, 0);
   }
   if (state == nullptr || state->plain_calls >= kPlainCalls || is_wasted(*state)) return run_unwatched(ts, frame, 0);
   PyObject* object = method_object(frame);

@@ -51,7 +51,7 @@ PyObject* run_unwatched(PyThreadState* ts, cpython::Frame* frame, int throwflag)
 // A call on the C stack of this thread that has passed its role on: what it calls is looked at. `always`: even where
 // enable() is off.
 struct Passing {
-  explicit Passing(bool always) noexcept;
+  Passing(cpython::Frame* frame, bool always) noexcept;
   ~Passing();
   Passing(const Passing&) = delete;
   Passing& operator=(const Passing&) = delete;
@@ -59,6 +59,7 @@ struct Passing {
   Watch* const outer;
   const bool always;
   const Unlooked unlooked;
+  const Running running;
 };
 // An import: functions that its module calls are looked at once it has run long.
 bool is_import(cpython::Frame* frame) noexcept;
@@ -67,5 +68,8 @@ PyObject* run_import(PyThreadState* ts, cpython::Frame* frame);
 bool is_candidate(PyThreadState* ts, cpython::Frame* frame) noexcept;
 // Evaluates such a frame: watched, or as the root that it has become.
 PyObject* enter_candidate(PyThreadState* ts, cpython::Frame* frame);
+
+// The root that stands for a call that runs, whose loop is entered. What was not a root is none before its next call.
+std::shared_ptr<Root> root_of_running(cpython::Frame* frame);
 
 }  // namespace pijit

@@ -8,6 +8,8 @@
 #include "cache/entry_points.h"
 #include "cpython/bytecode.h"
 #include "cpython/places.h"
+#include "hook/in_loop.h"
+#include "hook/running.h"
 #include "hook/serve.h"
 #include "hook/stress.h"
 #include "record/limits.h"
@@ -164,6 +166,12 @@ std::shared_ptr<Root> entry_of(PyThreadState* ts, cpython::Frame* frame, const s
   return point->root = make_entry(*point, frame, loop, same);
 }
 
+// The loop of a call that runs was entered, and its turns are compared with those that CPython runs: its turn has come.
+bool is_compared(cpython::Frame* frame, Root& entry, uint32_t turns) {
+  Running* const running = Running::of(frame);
+  return running != nullptr && running->loops() != nullptr && running->loops()->note_arrival(entry, turns);
+}
+
 }  // namespace
 
 Serves::Serves(Root& root) noexcept : outer_(t_root) {
@@ -191,9 +199,11 @@ bool Resumed::finish(PyThreadState* ts, PyObject** result) {
     }
     // A replay that ends where it began, without a fault of the trace, would do so for ever.
     const bool again = stuck_ && index == from_;
-    if (entry == nullptr || again || entry->standing.is_disabled()) {
+    const uint32_t turns = std::exchange(turns_, 0);
+    if (entry == nullptr || again || entry->standing.is_disabled() || is_compared(frame_, *entry, turns)) {
       native_ = false;
-      *result = cpython::eval_default(ts, frame_, 0);
+      *result = run_to_loop(ts, frame_, 0, true);
+      if (*result == &g_handed_back) continue;
       return true;
     }
     from_ = index;
@@ -212,6 +222,7 @@ bool is_resumed(cpython::Frame* frame) noexcept {
 void note_left(cpython::Frame* frame, const Trace& trace, const Left& left) {
   if (!is_resumed(frame)) return;
   t_innermost->stuck_ = left.trace == nullptr && !left.turned;
+  t_innermost->turns_ += left.turned ? std::max(trace.turns, 1u) : 0;
   if (left.trace == &trace && comes_back(trace, left.node)) {
     t_innermost->tried_.push_back(&trace);
   } else {
@@ -248,11 +259,15 @@ PyObject* go_on_in_loop(PyThreadState* ts, cpython::HandBack* back) {
   return back->go_on(
       ts,
       [](PyThreadState* state, cpython::Frame* frame, void* came) {
+        auto* const back = static_cast<cpython::HandBack*>(came);
+        if (Running* running = Running::of(back->frame())) running->move_to(frame);
         std::optional<Resumed> own;
         if (!cpython::kSameFrameGoesOn || !is_resumed(frame)) own.emplace(frame);
+        t_innermost->from_ = -1;
+        t_innermost->turns_ = 0;
         t_innermost->stuck_ = false;
         t_innermost->tried_.clear();
-        t_innermost->same_ = std::move(static_cast<cpython::HandBack*>(came)->same);
+        t_innermost->same_ = std::move(back->same);
         t_innermost->native_ = false;
         PyObject* result = &g_handed_back;
         if (own) own->finish(state, &result);

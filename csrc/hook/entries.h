@@ -65,6 +65,7 @@ class Resumed {
   Resumed* outer_;
   bool native_ = true;
   int from_ = -1;                    // the instruction at which the last replay began; -1: the function's beginning
+  uint32_t turns_ = 0;               // of a loop that it took
   bool stuck_ = false;               // that replay ended neither at a fault of its trace nor after a turn of a loop
   std::vector<const Trace*> tried_;  // those that were left where the frame stands, and had begun there
   std::vector<bool> same_;           // by slot of the frame: it holds what it holds in each call

@@ -136,13 +136,14 @@ PyObject* decide(PyThreadState* ts, cpython::Frame* frame, int throwflag) {
   if (stance() == Stance::kOff) return plain(ts, frame, throwflag);
   if (throwflag != 0 || !cpython::is_fresh(frame) || cpython::is_generator_frame(frame))
     return not_looked_at(ts, frame, throwflag);
+  note_call(ts);
   CodeState* state = code_state(cpython::code(frame), false);
   if (state != nullptr && !state->roots.empty()) {
     if (std::shared_ptr<Root> root = root_of_frame(*state, frame)) {
       if (root->is_live()) note_use();
       note_turn();
       if (root->standing.is_disabled() && (root->standing.passes || (!root->standing.closed && automatic()))) {
-        const Passing passing(root->standing.passes);
+        const Passing passing(frame, root->standing.passes);
         return enter_root(root, ts, frame);
       }
       Watch watch(frame, state, root->standing.closed);
@@ -163,6 +164,7 @@ PyObject* eval_frame(PyThreadState* ts, cpython::Frame* frame, int throwflag) {
     return without_hook(ts, frame, throwflag, eval_frame);
   }
   pause_if_beside();
+  const cpython::TurnEventsAside aside(ts);
   cpython::Evaluation evaluation(frame);
   return evaluation.finish(ts, decide(ts, frame, throwflag));
 }

@@ -1,10 +1,12 @@
 // Looks at the calls that run.
 #include "hook/running.h"
 
+#include <new>
 #include <utility>
 
 #include "cache/code_state.h"
 #include "common/clock.h"
+#include "hook/in_loop.h"
 
 namespace pijit {
 namespace {
@@ -33,24 +35,34 @@ void look_at_running() noexcept {
   if (!begins && time - t_looked < 1e-3 * static_cast<double>(long_call())) return;
   for (Running* call = t_running; call != nullptr && !begins; call = call->outer_) {
     if (call->began_ > t_before || call->code_) continue;
-    call->passed_ = time;
-    call->code_ = Ref::borrow(reinterpret_cast<PyObject*>(cpython::code(call->frame_)));
+    call->pass(time);
   }
   t_looked = time;
   t_before = t_frames;
 }
 
-Running::Running(cpython::Frame* frame, bool counts) noexcept : frame_(counts ? frame : nullptr), outer_(t_running) {
+Running::Running(cpython::Frame* frame, bool counts, bool passes) noexcept
+    : frame_(counts ? frame : nullptr), outer_(t_running) {
   if (!counts) return;
   if (outer_ == nullptr) t_looked = 0;
   began_ = t_frames;
   t_running = this;
+  if (passes) pass(now());
 }
 
 Running::~Running() {
   if (frame_ == nullptr) return;
   t_running = outer_;
   if (code_ && turns_ >= kTurns) tell_driver();
+}
+
+Running* Running::of(cpython::Frame* frame) noexcept {
+  return t_running != nullptr && t_running->frame_ == frame ? t_running : nullptr;
+}
+
+void Running::pass(double time) noexcept {
+  passed_ = time;
+  code_ = Ref::borrow(reinterpret_cast<PyObject*>(cpython::code(frame_)));
 }
 
 void Running::tell_driver() const noexcept {
@@ -83,8 +95,21 @@ void note_frame() noexcept {
   if (++t_frames % kGlance == 0 && t_running != nullptr) look_at_running();
 }
 
+void note_call(PyThreadState* ts) noexcept {
+  Running* const call = t_running;
+  if (call == nullptr || !call->code_ || !call->in_cpython_ || cpython::current_frame(ts) != call->frame_) return;
+  if (call->loops_ == nullptr) {
+    if (!InLoop::may_be_of(call->frame_)) return;
+    call->loops_.reset(new (std::nothrow) InLoop());
+    if (call->loops_ == nullptr) return;
+  }
+  call->loops_->note_call(ts, call->frame_);
+}
+
 void note_turn() noexcept {
-  if (t_running != nullptr) t_running->turns_ += 1;
+  if (t_running == nullptr || ++t_running->turns_ % kTurns != 0 || !t_running->code_) return;
+  CodeState* state = code_state(reinterpret_cast<PyCodeObject*>(t_running->code_.get()), true);
+  if (state != nullptr) state->has_operators = true;
 }
 
 }  // namespace pijit

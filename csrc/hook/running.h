@@ -8,13 +8,18 @@
 // 1. What an import takes does not count for the calls around it: a first call is long because it imports.
 // 2. A function whose call was long, and that called roots again and again, is a driver: its role goes to them for good.
 //    Any other function is recorded at its second call, whatever its first one passed on: first calls are long.
+//
+// Where such a call turns in a loop, the loop may be entered while the function runs (hook/in_loop.h).
 #pragma once
 #include <cstdint>
+#include <memory>
 
 #include "common/ref.h"
 #include "cpython/frame.h"
 
 namespace pijit {
+
+class InLoop;
 
 // Milliseconds; an option.
 uint64_t& long_call() noexcept;
@@ -22,25 +27,39 @@ uint64_t& long_call() noexcept;
 // A call in CPython, while it runs.
 class Running {
  public:
-  // Not `counts`: the frame is part of another call, or nothing around it passes the role on.
-  Running(cpython::Frame* frame, bool counts) noexcept;
+  // Not `counts`: the frame is part of another call, or nothing around it passes the role on. `passes`: it does so
+  // itself from the beginning.
+  Running(cpython::Frame* frame, bool counts, bool passes = false) noexcept;
   ~Running();
   Running(const Running&) = delete;
   Running& operator=(const Running&) = delete;
 
+  // The innermost one of this thread, if it is of the frame; else null.
+  static Running* of(cpython::Frame* frame) noexcept;
+  // CPython runs the frame itself, or something else goes on in it.
+  void set_in_cpython(bool is) noexcept { in_cpython_ = is; }
+  // Its loops, once it has passed the role on and made a call; else null.
+  InLoop* loops() const noexcept { return loops_.get(); }
+  // What the frame held goes on in this one.
+  void move_to(cpython::Frame* frame) noexcept { frame_ = frame; }
+
  private:
   friend bool passes_on(PyThreadState*) noexcept;
   friend void note_turn() noexcept;
+  friend void note_call(PyThreadState*) noexcept;
   friend void look_at_running() noexcept;
 
+  void pass(double time) noexcept;
   void tell_driver() const noexcept;
 
-  cpython::Frame* const frame_;
+  cpython::Frame* frame_;  // null: it does not count
   Running* const outer_;
+  bool in_cpython_ = false;
   uint64_t began_ = 0;  // frames of this thread before it
   uint32_t turns_ = 0;  // calls of roots that it made
   double passed_ = 0;   // when it passed the role on, if it has
   Ref code_;            // the same
+  std::unique_ptr<InLoop> loops_;
 };
 
 // While it lives, calls that run already are not looked at; their time begins anew when it ends.
@@ -60,6 +79,8 @@ void note_frame() noexcept;
 // The call that makes the next frame passes the role on.
 bool passes_on(PyThreadState* ts) noexcept;
 bool is_comprehension(PyCodeObject* code) noexcept;  // its frame is part of the one that it stands in
+// A frame comes in, which a call that has passed the role on may have made: its turns are counted.
+void note_call(PyThreadState* ts) noexcept;
 // A root is called.
 void note_turn() noexcept;
 

@@ -21,6 +21,7 @@
 #include "hook/evaluate.h"
 #include "hook/events.h"
 #include "hook/hook.h"
+#include "hook/in_loop.h"
 #include "hook/keep.h"
 #include "hook/log.h"
 #include "hook/payoff.h"
@@ -53,7 +54,7 @@ Timing g_timing;
 
 // CPython runs the call, or what is left of it.
 PyObject* evaluate(const Root& root, PyThreadState* ts, cpython::Frame* frame) {
-  return root.is_entry() ? cpython::eval_default(ts, frame, 0) : plain(ts, frame, 0);
+  return run_to_loop(ts, frame, 0, root.is_entry());
 }
 
 // The same, and it is timed.
@@ -61,9 +62,10 @@ PyObject* run_plain(Root& root, PyThreadState* ts, cpython::Frame* frame) {
   if (root.is_entry()) return evaluate(root, ts, frame);
   const bool alone = root.standing.gave_up && (root.standing.closed || !automatic());
   const LeftAlone left(root);
-  if (root.savings.plain.times >= kTimed) return alone ? evaluate_alone(ts, frame) : plain(ts, frame, 0);
+  const auto run = [&] { return alone ? evaluate_alone(ts, frame) : run_to_loop(ts, frame, 0); };
+  if (root.savings.plain.times >= kTimed) return run();
   const double start = call_clock();
-  PyObject* result = alone ? evaluate_alone(ts, frame) : plain(ts, frame, 0);
+  PyObject* result = run();
   add_since(&root.savings.plain, start);
   say_farewell(root);
   return result;

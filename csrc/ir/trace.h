@@ -253,6 +253,7 @@ struct Trace {
   uint32_t clock = 0;
   uint64_t operations = 0;  // bytecodes observed
   double record_seconds = 0;
+  uint32_t turns = 0;  // that it takes of the loop at whose head it begins
   StopInfo stop;
   bool gives_way = false;              // to the next trace: the recording changed what its own guards are about
   Vec<StopInfo> detours;               // why something was left to an opaque call, or to CPython, in between

@@ -174,6 +174,8 @@ class Row:
         if self.folded:
             return f"{self.folded} functions without replays"
         first = self.roots[0]
+        if first["entered"]:
+            return f"loop in {first['name'].rpartition(':')[0]} ({place(first['file'], first['line'])})"
         times = f", {len(self.roots)} of them" if len(self.roots) > 1 else ""
         return f"{first['name']} ({place(first['file'], first['line'])}){times}"
 
@@ -197,8 +199,10 @@ class Row:
 
 
 def called() -> "list[RootInfo]":
-    """The roots that were called."""
-    return [] if OFF else [root for root in _core.roots() if root["calls"]]
+    """The roots that were called, and the loops that were entered while their functions ran."""
+    if OFF:
+        return []
+    return [*(root for root in _core.roots() if root["calls"]), *(loop for loop in _core.entries() if loop["entered"])]
 
 
 def merged(roots: "list[RootInfo]") -> list[Row]:

@@ -26,11 +26,10 @@ def _torch() -> None:
 
 @pytest.fixture
 def at_once() -> Iterator[None]:
-    """A call has run long when it has made a few others."""
-    before = pijit.config.long_call
-    pijit.config.long_call = 0
+    """A call has run long when it has made a few others; loops are test_in_loop.py's."""
+    before = pijit.config.update({"long_call": 0, "enter_loops": False})
     yield
-    pijit.config.long_call = before
+    pijit.config.update(before)
 
 
 class TestPassingOn:

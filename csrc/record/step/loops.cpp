@@ -160,6 +160,7 @@ bool leaves_loop(Recorder& recorder, ShadowFrame& frame) {
   const auto nodes = static_cast<uint32_t>(recorder.trace().nodes.size());
   const uint64_t bytecodes = record_limits().operations - recorder.bytecodes_left();
   if (recorder.frames.in_the_middle && recorder.frames.size() == 1 && frame.instruction == recorder.frames.entered_at) {
+    recorder.trace().turns += 1;
     const bool compiled = recorder.varying() != nullptr && recorder.varying()->compiled;
     return !is_less({nodes, bytecodes}, compiled ? kLeastCompiled : kLeastOfOwn);
   }

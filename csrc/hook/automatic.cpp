@@ -21,6 +21,7 @@
 
 #include "adapter.h"
 #include "hook/evaluate.h"
+#include "hook/hook.h"
 #include "hook/in_loop.h"
 #include "hook/rest.h"
 #include "hook/savings.h"
@@ -39,7 +40,8 @@ bool g_automatic = false;
 uint64_t g_traced = 0;
 std::vector<Outermost> g_outermost;
 thread_local Watch* t_watch = nullptr;
-thread_local int t_looks = 0;  // LooksInside that live, and Passing
+thread_local int t_looks = 0;    // LooksInside that live, and Passing
+thread_local int t_imports = 0;  // that run
 
 void stop_counting(Watch& watch) noexcept {
   if (!watch.counting) return;
@@ -250,8 +252,11 @@ PyObject* run_import(PyThreadState* ts, cpython::Frame* frame) {
   PyObject* result = nullptr;
   {
     const Watch watch(frame, nullptr);
+    t_imports += 1;
     result = plain(ts, frame, 0);
+    t_imports -= 1;
   }
+  if (t_imports == 0) wake_hook();  // imports make many calls; what they were for is still to come
   if (outer != nullptr && outer->counting) current_adapter()->count_operators(true);
   return result;
 }

@@ -2,9 +2,10 @@
 // a program of small functions takes half as long again.
 //
 // 1. It rests after many calls in a row in which no root was called and no operator was seen, if no root is live.
-// 2. The next tensor operator of any thread brings it back, and so does what a user asks of pijit. The call that the
+// 2. It is back when an import has ended during which it went out: a call that begins without it is missed for good.
+// 3. The next tensor operator of any thread brings it back, and so does what a user asks of pijit. The call that the
 //    operator ran in has been missed.
-// 3. A function that is called ever again after so many other calls would always be missed. So each time that an
+// 4. A function that is called ever again after so many other calls would always be missed. So each time that an
 //    operator has brought it back, the hook stays for twice as many calls.
 #pragma once
 #include "common/python.h"

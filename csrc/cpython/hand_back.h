@@ -56,7 +56,7 @@ class HandBack {
   std::vector<PyObject*> slots_;  // from 3.12 on
 };
 
-// A call that a frame makes which was asked for from within a call: while this lives, frames have no events.
+// Around each call in the hook: a frame that was asked for from within a call has no events while this lives.
 #if PY_VERSION_HEX < 0x030c0000
 class TurnEventsAside {
  public:

@@ -88,6 +88,8 @@ class Config:
             is recorded instead; 0: any.
         record_share: percent of the process's time that recordings of functions that nobody gave to `jit` may take,
             until replays have paid; three times that later; what is over it waits; 0: any.
+        hook_share: percent of the process's time that `enable()` may take from calls of Python functions beyond what
+            replays gain; over it, pijit stays out of the way for a while; 0: any.
         long_call: milliseconds that a call runs under `enable()`, before what it calls is recorded instead of it.
         enter_loops: under `enable()` the loop of a function that runs long is entered in its middle: its turns are
             recorded, and replayed where that pays. From CPython 3.12 on it has to be asked for.
@@ -135,6 +137,7 @@ class Config:
     max_operations: int
     record_budget: int
     record_share: int
+    hook_share: int
     long_call: int
     enter_loops: bool
     max_nodes: int
@@ -197,6 +200,7 @@ class Options(TypedDict, total=False):
     max_operations: int
     record_budget: int
     record_share: int
+    hook_share: int
     long_call: int
     enter_loops: bool
     max_nodes: int

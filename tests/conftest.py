@@ -31,6 +31,7 @@ differs = _module_beside("differs")
 os.environ.setdefault("PIJIT_GIVE_UP", "0")
 os.environ.setdefault("PIJIT_RECORD_BUDGET", "0")
 os.environ.setdefault("PIJIT_RECORD_SHARE", "0")
+os.environ.setdefault("PIJIT_HOOK_SHARE", "0")
 os.environ.setdefault("PIJIT_LONG_CALL", "1000000")
 
 

@@ -37,6 +37,7 @@
 #include "hook/stress.h"
 #include "hook/tell.h"
 #include "hook/verify.h"
+#include "hook/worth.h"
 #include "ir/adapter_slot.h"
 #include "ir/checked.h"
 #include "record/known_loops.h"

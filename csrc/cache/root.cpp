@@ -17,7 +17,7 @@ namespace {
 int g_next = 1;
 bool g_keep_dead = false;
 bool g_any_suspends = false;
-bool g_changed = true, g_any_live = false, g_any_needs_frames = false;
+bool g_changed = true, g_any_live = false, g_any_of_user = false, g_any_needs_frames = false;
 
 // The keeper of dead roots finds the object as it was, though the weak reference to it is gone.
 void show_dying(Root& root, PyObject* number) {
@@ -93,9 +93,10 @@ namespace {
 
 void look_at_roots() noexcept {
   if (!std::exchange(g_changed, false)) return;
-  g_any_live = g_any_needs_frames = false;
+  g_any_live = g_any_of_user = g_any_needs_frames = false;
   for (const auto& root : all_roots()) {
     g_any_live = g_any_live || root->is_live();
+    g_any_of_user = g_any_of_user || (root->is_live() && !root->asked.automatic);
     g_any_needs_frames = g_any_needs_frames || root->needs_frames();
   }
 }
@@ -105,6 +106,11 @@ void look_at_roots() noexcept {
 bool any_live_root() noexcept {
   look_at_roots();
   return g_any_live;
+}
+
+bool any_live_root_of_user() noexcept {
+  look_at_roots();
+  return g_any_of_user;
 }
 
 bool any_root_needs_frames() noexcept {

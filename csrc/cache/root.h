@@ -62,6 +62,7 @@ Stats& stats() noexcept;
 std::vector<std::shared_ptr<Root>>& all_roots() noexcept;
 // Some root is not left to CPython, or has passed its role on. To be told when a root is left or taken up again.
 bool any_live_root() noexcept;
+bool any_live_root_of_user() noexcept;  // one that enable() has not found
 bool any_root_needs_frames() noexcept;
 void roots_changed() noexcept;
 

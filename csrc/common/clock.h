@@ -1,4 +1,4 @@
-// Time, in seconds: of the wall, and of the thread.
+// Time, in seconds: of the wall, the thread and the process.
 #pragma once
 #include <ctime>
 
@@ -15,6 +15,13 @@ inline double now() noexcept {
 inline double computed() noexcept {
   timespec time{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
+
+// Seconds that all threads of the process have computed. To ask takes about a microsecond.
+inline double process_seconds() noexcept {
+  timespec time{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
   return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
 }
 

@@ -16,6 +16,7 @@
 #include "hook/stress.h"
 #include "hook/tell.h"
 #include "hook/words.h"
+#include "hook/worth.h"
 #include "ir/print.h"
 
 namespace pijit {
@@ -111,6 +112,7 @@ void note_replay(Root& root, const Trace& trace, const Left& left) {
     return go_on_from(root, left);
   }
   root.recordings.owed = 0;
+  note_gain(root);
   if (!root.is_entry() && !left.interrupted && trace.stop.code != nullptr &&
       trace.replays - trace.exits == limits().stops) {
     tell(Told::kStopped, root, trace.stop, trace.left.each());

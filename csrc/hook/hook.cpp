@@ -32,6 +32,7 @@
 #include "hook/serve.h"
 #include "hook/stack.h"
 #include "hook/stress.h"
+#include "hook/worth.h"
 #include "record/marks.h"
 #include "record/put_aside.h"
 #include "record/recorder.h"
@@ -89,6 +90,15 @@ std::shared_ptr<Root> root_of_frame(CodeState& state, cpython::Frame* frame) {
   return nullptr;
 }
 
+// Enough calls have come: the hook may have lost more than it may.
+void weigh(PyThreadState* ts) noexcept {
+  const double seconds = weigh_hook();
+  if (seconds <= 0 || g_recordings > 0 || any_compiles() || !may_rest_for_a_time()) return;
+  if (cpython::get_eval_frame(ts) != eval_frame) return;
+  begin_rest_for(seconds, install_hook);
+  take_out();
+}
+
 void rest(PyThreadState* ts) noexcept {
   if (cpython::get_eval_frame(ts) != eval_frame) return;
   begin_rest(install_hook);
@@ -129,6 +139,7 @@ PyObject* stressed(PyThreadState* ts, cpython::Frame* frame) {
 PyObject* decide(PyThreadState* ts, cpython::Frame* frame, int throwflag) {
   Recorder* recorder = active_recorder();
   if (recorder != nullptr) return watched(*recorder, ts, frame, throwflag);
+  if (is_window_over()) weigh(ts);
   if (!g_on) {  // it was removed while something else stood before it, which has put it back
     remove_hook();
     return plain(ts, frame, throwflag);

@@ -6,6 +6,7 @@
 
 #include "adapter.h"
 #include "cache/root.h"
+#include "common/clock.h"
 #include "hook/automatic.h"
 #include "hook/evaluate.h"
 #include "hook/savings.h"
@@ -24,17 +25,19 @@ uint64_t g_quiet = 0;        // calls since the last use
 uint64_t g_enough = kQuiet;  // of them
 std::atomic<bool> g_rests{false};
 std::atomic<bool> g_wakes{false};  // an operator has been seen since
+std::atomic<double> g_until{0};    // of the clock: before that no operator brings it back
 void (*g_back)() noexcept = nullptr;
 
 int come_back(void*) noexcept {
   if (!g_rests) return 0;
-  g_enough = std::min(2 * g_enough, kMostQuiet);
+  if (g_until == 0) g_enough = std::min(2 * g_enough, kMostQuiet);
   g_back();
   return 0;
 }
 
 // An operator runs, on any thread, with the GIL or without.
 void wake() noexcept {
+  if (g_until != 0 && now() < g_until) return;
   if (g_wakes.exchange(true)) return;
   if (PyGILState_Check() != 0) {
     come_back(nullptr);
@@ -60,17 +63,35 @@ bool may_rest() noexcept {
          evaluator_before() == nullptr;
 }
 
-void begin_rest(void (*back)() noexcept) noexcept {
+bool may_rest_for_a_time() noexcept {
+  return automatic() && current_adapter() != nullptr && !any_live_root_of_user() && !any_suspends() &&
+         stance() == Stance::kOn && stress_words() == 0 && evaluator_before() == nullptr;
+}
+
+namespace {
+
+void go_to_rest(double until, Adapter::Waking waking, void (*back)() noexcept) noexcept {
   g_back = back;
+  g_until = until;
   g_wakes = false;
   g_rests = true;
-  if (Adapter* adapter = current_adapter()) adapter->wake_on_operator(wake);
+  if (Adapter* adapter = current_adapter()) adapter->wake_on_operator(wake, waking);
+}
+
+}  // namespace
+
+void begin_rest(void (*back)() noexcept) noexcept {
+  go_to_rest(0, Adapter::Waking::kNext, back);
+}
+
+void begin_rest_for(double seconds, void (*back)() noexcept) noexcept {
+  go_to_rest(now() + seconds, Adapter::Waking::kSome, back);
 }
 
 void end_rest() noexcept {
   if (!g_rests.exchange(false)) return;
   g_quiet = 0;
-  if (Adapter* adapter = current_adapter()) adapter->wake_on_operator(nullptr);
+  if (Adapter* adapter = current_adapter()) adapter->wake_on_operator(nullptr, Adapter::Waking::kNext);
 }
 
 bool hook_rests() noexcept {

@@ -7,6 +7,8 @@
 //    operator ran in has been missed.
 // 4. A function that is called ever again after so many other calls would always be missed. So each time that an
 //    operator has brought it back, the hook stays for twice as many calls.
+// 4. Where it loses more than replays gain it rests for a time, whatever roots there are (hook/worth.h). Then one of the
+//    next operators brings it back.
 #pragma once
 #include "common/python.h"
 
@@ -21,6 +23,9 @@ void note_use() noexcept;
 bool may_rest() noexcept;
 // It has gone out; `back` puts it in again, with the GIL.
 void begin_rest(void (*back)() noexcept) noexcept;
+// The same for so many seconds; false: it may not.
+bool may_rest_for_a_time() noexcept;
+void begin_rest_for(double seconds, void (*back)() noexcept) noexcept;
 // It does not rest any more, if it did.
 void end_rest() noexcept;
 bool hook_rests() noexcept;

@@ -1,8 +1,6 @@
 // Adds up what recordings take, and compares it with the time of the process.
 #include "hook/share.h"
 
-#include <ctime>
-
 #include "common/clock.h"
 
 namespace pijit {
@@ -16,12 +14,6 @@ double g_recorded = 0;
 bool g_paid = false;
 double g_began = -1;   // of the process's time: when the first recording was asked for; negative: none was
 double g_refused = 0;  // of the clock: when one was refused last
-
-double process_time() noexcept {
-  timespec time{};
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
-  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
-}
 
 }  // namespace
 
@@ -42,7 +34,7 @@ bool has_time_to_record(double seconds) noexcept {
   if (record_share() == 0) return true;
   const double asked = now();
   if (g_refused > 0 && asked - g_refused < kPause) return false;
-  const double time = process_time();
+  const double time = process_seconds();
   if (g_began < 0) g_began = time;
   const double share = 0.01 * static_cast<double>(record_share()) * (g_paid ? kPaid : 1);
   const bool has_time = g_recorded + seconds <= kFirst + share * (time - g_began);

@@ -169,7 +169,9 @@ class TorchAdapter final : public Adapter {
 
   void count_operators(bool on) noexcept override { Eye::of_thread().count(on); }
   uint64_t operators_counted() const noexcept override { return Eye::of_thread().counted(); }
-  void wake_on_operator(void (*wake)() noexcept) noexcept override { torch_adapter::wake_on_operator(wake); }
+  void wake_on_operator(void (*wake)() noexcept, Waking waking) noexcept override {
+    torch_adapter::wake_on_operator(wake, waking == Waking::kSome);
+  }
 
  private:
   static CallFate begin(Recording& recording, const CallSite& site, Val* result);

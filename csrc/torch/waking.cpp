@@ -10,6 +10,8 @@
 namespace pijit::torch_adapter {
 namespace {
 
+constexpr double kSome = 0.02;  // of the operators
+
 std::atomic<void (*)() noexcept> g_wake{nullptr};
 std::optional<at::CallbackHandle> g_handle;
 
@@ -21,11 +23,13 @@ std::unique_ptr<at::ObserverContext> on_operator(const at::RecordFunction&) {
 }  // namespace
 
 // Without the callback nothing is told: the hook rests until something else asks for it.
-void wake_on_operator(void (*wake)() noexcept) noexcept {
+void wake_on_operator(void (*wake)() noexcept, bool some) noexcept {
   g_wake = wake;
   try {
     if (wake != nullptr && !g_handle) {
-      g_handle = at::addGlobalCallback(at::RecordFunctionCallback(on_operator).scopes({at::RecordScope::FUNCTION}));
+      auto callback = at::RecordFunctionCallback(on_operator).scopes({at::RecordScope::FUNCTION});
+      if (some) callback.samplingProb(kSome);
+      g_handle = at::addGlobalCallback(callback);
     } else if (wake == nullptr && g_handle) {
       at::removeCallback(*g_handle);
       g_handle.reset();

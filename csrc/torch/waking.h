@@ -3,7 +3,8 @@
 
 namespace pijit::torch_adapter {
 
-// `wake` is called at operators from now on, with the GIL or without; null: no more. With the GIL.
-void wake_on_operator(void (*wake)() noexcept) noexcept;
+// `wake` is called at operators from now on, with the GIL or without; null: no more. `some`: at few of them. With the
+// GIL.
+void wake_on_operator(void (*wake)() noexcept, bool some) noexcept;
 
 }  // namespace pijit::torch_adapter

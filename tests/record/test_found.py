@@ -131,7 +131,7 @@ def test_a_table_that_grows_is_not_recorded_again_and_again() -> None:
     assert pijit.stats()["records"] - records == 1
 
 
-def test_a_dict_with_devices_as_keys_needs_one_opaque_call() -> None:
+def test_a_dict_with_devices_as_keys() -> None:
     torch = pytest.importorskip("torch")
     tensors = [torch.ones(2), torch.ones(3)]
 
@@ -146,7 +146,7 @@ def test_a_dict_with_devices_as_keys_needs_one_opaque_call() -> None:
     for _ in range(4):
         assert all(torch.equal(a, b) for a, b in zip(fast(), of_each_device(), strict=True))
     (trace,) = pijit.traces(fast)
-    assert len([node for node in trace.nodes if node.opaque]) == 1
+    assert [node.text for node in trace.nodes if node.opaque] == []
     assert pijit.status(fast).state == "replaying"
 
 

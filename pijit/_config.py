@@ -92,7 +92,7 @@ class Config:
             replays gain; over it, pijit stays out of the way for a while; 0: any.
         long_call: milliseconds that a call runs under `enable()`, before what it calls is recorded instead of it.
         enter_loops: under `enable()` the loop of a function that runs long is entered in its middle: its turns are
-            recorded, and replayed where that pays. From CPython 3.12 on it has to be asked for.
+            recorded, and replayed where that pays. It has to be asked for.
         max_nodes: nodes that one trace may have.
         max_traces: traces that one function may have.
         max_recordings: recordings that one function may have before replays make up for them; after that it is recorded

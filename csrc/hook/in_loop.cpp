@@ -60,7 +60,7 @@ std::vector<bool> kept_slots(cpython::Frame* frame, cpython::Loop outermost) {
 }  // namespace
 
 bool& enters_loops() noexcept {
-  static bool value = cpython::kSameFrameGoesOn;
+  static bool value = false;
   return value;
 }
 

@@ -174,6 +174,23 @@ class Recorder final : public RecordApi {
     return Val::virtual_object(static_cast<uint32_t>(trace_.virtuals.size() - 1));
   }
   Val new_list(const Val* items, size_t count) override { return new_tuple(&PyList_Type, items, count); }
+  // Of one call: its items are the pairs in order.
+  Val new_dict(const Val* keys, const Val* values, size_t count) override {
+    Vals pairs;
+    for (size_t i = 0; i < count; ++i) {
+      const Val pair[] = {keys[i], values[i]};
+      pairs.push_back(new_tuple(&PyTuple_Type, pair, 2));
+    }
+    return new_list(pairs.data(), pairs.size());
+  }
+  Val product(const Val* factors, size_t count) override {
+    int64_t result = 1;
+    for (size_t i = 0; i < count; ++i) {
+      if (!factors[i].is_const()) return reason = "a product of registers", Val();
+      result *= PyLong_AsLongLong(factors[i].object());
+    }
+    return own_const(Ref::steal(PyLong_FromLongLong(result)).get());
+  }
   Val materialize(Operand operand) override {
     if (!operand.value.is_virtual()) return operand.value;
     Val out = new_reg(Rep::kObject, nullptr);

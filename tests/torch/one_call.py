@@ -19,6 +19,8 @@ from typing import Any
 
 import torch
 
+from pijit import _core
+
 CALL, GETATTR, SETATTR, BINARY, UNARY, COMPARE, SUBSCR, STORE, BOOL, LEN, ITER, UNPACK, CONTAINS = range(13)
 
 BINARY_OPERATORS = {
@@ -111,6 +113,8 @@ class Calls:
         kwnames: tuple[str, ...] | None = None,
         dynamic: bool = False,
     ) -> Trace:
+        if _core.hook_rests():  # what is to wake it is a callback of torch's profiler, as a profiler is
+            torch.zeros(1).add_(1)
         handle, why, result = self.harness.record(kind, callable, name, oparg, operands, kwnames, execute, dynamic)
         if handle is None:
             raise NotRecorded(why)

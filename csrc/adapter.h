@@ -227,7 +227,6 @@ class Adapter {
   virtual void count_operators(bool on) noexcept = 0;
   virtual uint64_t operators_counted() const noexcept = 0;
   // Calls `wake` at operators of any thread, from now on; null: no more. It may be called without the GIL.
-  // Calls `wake` at operators of any thread, from now on; null: no more. It may be called without the GIL.
   enum class Waking : uint8_t { kNext, kSome };  // at each operator; at one of some dozens, which costs next to nothing
   virtual void wake_on_operator(void (*wake)() noexcept, Waking waking) noexcept = 0;
   // Python code that the recording does not follow begins in the middle of an instruction, or has ended.

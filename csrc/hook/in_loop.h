@@ -6,7 +6,7 @@
 // (cpython/hand_back.h), and traces that begin there take the turns (hook/entries.h). Where they lose against CPython
 // with the pieces (cache/turns.h), the loop is left to that.
 //
-// 1. TurnTimes are counted by a call of the frame that comes again. A loop that makes no calls of Python is not entered.
+// 1. Turns are counted by a call of the frame that comes again. A loop that makes no calls of Python is not entered.
 // 2. The innermost loop around that call is entered: an outer one turns more rarely. It belongs to the traces all the
 // same: where the inner one ends, its traces go on to its next beginning.
 // 3. A frame that CPython runs again, since a replay was left where no trace goes on, is asked for again, ever more

@@ -49,8 +49,6 @@ class StretchFinder {
   Part part_of_operation(const Node& node, const Step& step) const;
   Part part_of_opaque(const Node& node) const;
   PyObject* callable_of(const Node& node) const;
-  bool joins_types(const Node& node) const;
-  bool is_type(Val value) const noexcept;
   void note_memory();
   uint32_t base(uint32_t reg) noexcept {
     while (base_[reg] != reg) reg = base_[reg] = base_[base_[reg]];
@@ -95,18 +93,6 @@ PyObject* StretchFinder::callable_of(const Node& node) const {
   return nullptr;
 }
 
-bool StretchFinder::is_type(Val value) const noexcept {
-  if (value.is_reg()) return trace_.regs[value.index()].type == &Py_GenericAliasType;
-  return value.is_const() && (PyType_Check(value.object()) || Py_IS_TYPE(value.object(), &Py_GenericAliasType));
-}
-
-// A union of types, as annotations have it.
-bool StretchFinder::joins_types(const Node& node) const {
-  if (!node.a.is_const() || !PyCFunction_Check(node.a.object()) || node.count != 2 || node.aux == kNone) return false;
-  const char* name = reinterpret_cast<PyCFunctionObject*>(node.a.object())->m_ml->ml_name;
-  return std::string(name) == "or_" && is_type(trace_.operands[node.first]) && is_type(trace_.operands[node.first + 1]);
-}
-
 Part StretchFinder::part_of_opaque(const Node& node) const {
   PyObject* callable = callable_of(node);
   if (callable == nullptr) return Part::kNone;
@@ -116,7 +102,7 @@ Part StretchFinder::part_of_opaque(const Node& node) const {
     case ForeignCall::kBackward:
       return Part::kBackward;
     default:
-      return joins_types(node) || cpython::is_cache_of_types(callable) ? Part::kIdle : Part::kNone;
+      return cpython::is_cache_of_types(callable) ? Part::kIdle : Part::kNone;
   }
 }
 

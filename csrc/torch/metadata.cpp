@@ -267,30 +267,33 @@ void fix_sizes(Recording& recording, TensorInputs& inputs, const Impl* tensor, K
   }
 }
 
+namespace {
+
+// The items of the only operand, a sequence. False: it is none, or not all of them are integers.
+bool take_integers(const Recording& recording, Vals* items) {
+  if (recording.operands != 1 || recording.keywords != 0 || recording.arg(0).kind != ArgKind::kSequence) return false;
+  const Arg& list = recording.arg(0);
+  for (uint32_t i = 0; i < list.count; ++i) {
+    const Arg& item = recording.child(list, i);
+    if (item.kind != ArgKind::kInt) return false;
+    items->push_back(item.value);
+  }
+  return true;
+}
+
+}  // namespace
+
 CallFate begin_sizes(Recording& recording, Val* result) {
   if (recording.operands == 0 && recording.keywords == 0)
     return done(recording, recording.api.new_tuple(&THPSizeType, nullptr, 0), result);
-  if (recording.operands != 1 || recording.keywords != 0 || recording.arg(0).kind != ArgKind::kSequence)
-    return CallFate::kUnknown;
-  const Arg list = recording.arg(0);
   Vals items;
-  for (uint32_t i = 0; i < list.count; ++i) {
-    const Arg& item = recording.child(list, i);
-    if (item.kind != ArgKind::kInt) return CallFate::kUnknown;
-    items.push_back(item.value);
-  }
+  if (!take_integers(recording, &items)) return CallFate::kUnknown;
   return done(recording, recording.api.new_tuple(&THPSizeType, items.data(), items.size()), result);
 }
 
 CallFate begin_product(Recording& recording, Val* result) {
-  if (recording.operands != 1 || recording.arg(0).kind != ArgKind::kSequence) return CallFate::kUnknown;
-  const Arg list = recording.arg(0);
   Vals items;
-  for (uint32_t i = 0; i < list.count; ++i) {
-    const Arg& item = recording.child(list, i);
-    if (item.kind != ArgKind::kInt) return CallFate::kUnknown;
-    items.push_back(item.value);
-  }
+  if (!take_integers(recording, &items)) return CallFate::kUnknown;
   return done(recording, recording.api.product(items.data(), items.size()), result);
 }
 

@@ -25,6 +25,11 @@ constexpr const char* kAccumulating[] = {"index_add_",       "scatter_add_",   "
                                          "index_reduce_",    "index_put_",     "put_",
                                          "_index_put_impl_", "segment_reduce", "embedding_renorm_"};
 
+// It does the same to each tensor of a list.
+bool is_of_lists(const std::string& base) noexcept {
+  return base.rfind("_foreach_", 0) == 0;
+}
+
 Form form_of(const c10::Type& type) {
   switch (type.kind()) {
     case c10::TypeKind::TensorType:
@@ -76,11 +81,11 @@ OperatorInfo::OperatorInfo(const c10::OperatorHandle& op) : handle(op) {
       mutates && (op.hasTag(at::Tag::inplace_view) || base == "set_" || base == "resize_" || base == "resize_as_");
   random = op.hasTag(at::Tag::nondeterministic_seeded);
   statistics = base.find("batch_norm") != std::string::npos || base == "instance_norm";
-  accumulates = is_accumulating(base);
+  accumulates = is_accumulating(base) || (mutates && is_of_lists(base));
 }
 
 bool is_accumulating(const std::string& base) noexcept {
-  if (base.rfind("_foreach_", 0) == 0) return base.back() == '_';
+  if (is_of_lists(base)) return base.back() == '_';
   return std::any_of(std::begin(kAccumulating), std::end(kAccumulating),
                      [&](const char* accumulating) { return base == accumulating; });
 }

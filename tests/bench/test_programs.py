@@ -12,7 +12,7 @@ import pytest
 import pijit
 
 PROGRAMS = Path(__file__).parents[2] / "bench" / "programs"
-NAMES = ("beam_search", "mcts", "named_batches", "seq2seq", "trainer_class")
+NAMES = ("beam_search", "cnn_epoch", "mcts", "named_batches", "seq2seq", "trainer_class")
 
 pytestmark = pytest.mark.torch
 

@@ -90,7 +90,7 @@ bool Recorder::try_follow(cpython::Frame* frame, int throwflag) {
   }
   if (expected && !reads.written.empty()) refresh_written(*this);  // C code has done what precedes this call
   if (expected && resuming != nullptr) {
-    Model& generator = heap.model(resuming->generator);
+    auto& generator = heap.model(resuming->generator).get<family::Generator>();
     if (!is_suspended(heap, resuming->generator, frame)) expected = false;
     if (expected) {
       pending.entered = true;

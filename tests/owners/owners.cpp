@@ -164,7 +164,7 @@ PyObject* put(PyObject*, PyObject* args) {
   if (!PyArg_ParseTuple(args, "OOO", &dict, &key, &value)) return nullptr;
   const Val object = to_val(dict), item = to_val(value);
   Model& content = state->heap.model(object);
-  content.keys.push_back(key);
+  content.keys().push_back(key);
   content.items.push_back(item);
   note(object, LogOp::kSetItem, 0, state->reads.owned(key), item);
   Py_RETURN_NONE;
@@ -175,9 +175,18 @@ PyObject* items(PyObject*, PyObject* object) {
   return list;
 }
 PyObject* keys(PyObject*, PyObject* object) {
+  if (state->heap.model(to_val(object)).find<family::Keys>() == nullptr) Py_RETURN_NONE;
   PyObject* list = PyList_New(0);
-  for (PyObject* key : state->heap.model(to_val(object)).keys) PyList_Append(list, key);
+  for (PyObject* key : state->heap.model(to_val(object)).keys()) PyList_Append(list, key);
   return list;
+}
+PyObject* gives_keys(PyObject*, PyObject* object) {
+  try {
+    state->heap.model(to_val(object)).keys();
+  } catch (const std::bad_variant_access&) {
+    Py_RETURN_FALSE;
+  }
+  Py_RETURN_TRUE;
 }
 // It becomes real: its register.
 PyObject* build(PyObject*, PyObject* object) {
@@ -226,6 +235,7 @@ PyMethodDef methods[] = {{"begin", begin, METH_NOARGS, nullptr},
                          {"put", put, METH_VARARGS, nullptr},
                          {"items", items, METH_O, nullptr},
                          {"keys", keys, METH_O, nullptr},
+                         {"gives_keys", gives_keys, METH_O, nullptr},
                          {"build", build, METH_O, nullptr},
                          {"is_real", is_real, METH_O, nullptr},
                          {"reshape", reshape, METH_O, nullptr},

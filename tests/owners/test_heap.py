@@ -93,3 +93,20 @@ def test_shapes_are_taken_back(owners: ModuleType) -> None:
     assert (owners.reshaped(d), owners.reshaped(existing)) == (2, 2)
     owners.undo(begin)
     assert (owners.reshaped(d), owners.reshaped(existing)) == (1, 1)
+
+
+def test_an_object_is_not_asked_for_what_its_family_does_not_have(owners: ModuleType) -> None:
+    items, d = owners.make(list), owners.make(dict)
+    assert (owners.keys(items), owners.keys(d)) == (None, [])
+    assert (owners.gives_keys(items), owners.gives_keys(d)) == (False, True)
+
+
+def test_what_was_reshaped_is_known_of_both_families(owners: ModuleType) -> None:
+    items, d = owners.make(list), owners.make(dict)
+    owners.reshape(d)
+    begin = owners.mark()
+    owners.reshape(items)
+    owners.reshape(d)
+    assert (owners.reshaped(items), owners.reshaped(d)) == (1, 2)
+    owners.undo(begin)
+    assert (owners.reshaped(items), owners.reshaped(d)) == (0, 1)

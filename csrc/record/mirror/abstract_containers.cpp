@@ -29,7 +29,7 @@ Val merge_dicts(Recorder& recorder, Val left, Val right) {
 bool set_keys(Recorder& recorder, Val set, KeyList* keys) {
   set = content_of(recorder, set);
   if (recorder.heap.is_virtual(set, VirtualKind::kSet)) {
-    *keys = recorder.heap.model(set).keys;
+    *keys = recorder.heap.model(set).keys();
     return true;
   }
   PyObject* object = set.object();
@@ -54,7 +54,7 @@ Val new_set(Recorder& recorder, PyTypeObject* type, const KeyList& keys, PyObjec
   if (keys.size() < 2) return new_set(recorder, type, keys);
   Val set = new_by_call(recorder, VirtualKind::kSet, type, callable, args);
   if (set.is_null()) return set;
-  recorder.heap.model(set).keys = keys;
+  recorder.heap.model(set).keys() = keys;
   Vals& items = recorder.heap.model(set).items;
   for (PyObject* key : keys) {
     items.push_back(keep_key(recorder, key));

@@ -183,7 +183,7 @@ Task<Val> look_into(Drive& drive, Arguments args) {
   bool found = false;
   if (recorder.heap.is_virtual(container, VirtualKind::kSet)) {
     PyObject* object = co_await identity_key(drive, key);
-    found = recorder.heap.model(container).keys.holds(object);
+    found = recorder.heap.model(container).keys().holds(object);
   } else if (is_searched(recorder.heap, container) && !has_own_contains(recorder.heap.type_of(container))) {
     found = co_await search(drive, container, key);
   } else {

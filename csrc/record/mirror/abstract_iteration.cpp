@@ -53,7 +53,7 @@ Task<Val> next_of_zip(Drive& drive, Val zip) {
   Vals row;
   for (Val source : sources) {
     Val item = co_await iter_next(drive, source);
-    if (item.is_null() && recorder.heap.model(zip).strict) {
+    if (item.is_null() && recorder.heap.model(zip).get<family::Zip>().strict) {
       // All must end together: after the first source that ended, no other may have an item left.
       if (!row.empty()) co_await drive.raise();
       for (size_t i = 1; i < sources.size(); ++i) {

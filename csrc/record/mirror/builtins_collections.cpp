@@ -38,8 +38,8 @@ Task<Val> make_default_dict(Drive& drive, Arguments args) {
     if (type == nullptr || (factory.object() != Py_None && type->tp_call == nullptr)) co_await drive.unknown();
   }
   const Val dict = new_virtual(recorder, VirtualKind::kDict, cpython::default_dict_type());
-  recorder.heap.model(dict).names.push_back(factory_name());
-  recorder.heap.model(dict).attrs.push_back(factory);
+  recorder.heap.model(dict).attributes().names.push_back(factory_name());
+  recorder.heap.model(dict).attributes().values.push_back(factory);
   log(recorder, dict, LogOp::kField, Val(), factory, 1);
   if (args.values.empty()) co_return dict;
   args.values.insert(args.values.begin(), dict);

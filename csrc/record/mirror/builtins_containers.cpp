@@ -86,7 +86,7 @@ Invoke builtin_len(Recorder& recorder, ShadowFrame& frame, Arguments& args, int 
   Vals items;
   Objects keys;
   if (value.is_virtual() && recorder.heap.model(value).kind == VirtualKind::kSet) {
-    size = static_cast<Py_ssize_t>(recorder.heap.model(value).keys.size());
+    size = static_cast<Py_ssize_t>(recorder.heap.model(value).keys().size());
   } else if (recorder.heap.is_virtual(value, VirtualKind::kView) || is_dict_like(recorder.heap, value)) {
     bool python = type->tp_as_mapping != nullptr && type->tp_as_mapping->mp_length == cpython::slot_functions().len;
     if (!python && dict_content(recorder, value, &keys, &items)) size = static_cast<Py_ssize_t>(keys.size());

@@ -22,7 +22,7 @@ int mapping_find(Recorder& recorder, Val dict, Val key, Val* value) {
     const bool known = !scalar.is_null() && !scalar.is_virtual() && recorder.heap.is_virtual(dict, VirtualKind::kDict);
     return known && are_other_addresses(recorder, dict, scalar) ? 0 : -1;
   }
-  if (dict.is_virtual() && has_changed(recorder, dict)) return -1;
+  if (dict.is_virtual() && (!is_dict_like(recorder.heap, dict) || has_changed(recorder, dict))) return -1;
   if (dict.is_virtual()) return dict_find(recorder.heap, dict, object, value) ? 1 : 0;
   return find_item(recorder, dict.object(), object, value);
 }
@@ -184,9 +184,9 @@ Task<Val> dict_move_to_end(Drive& drive, Arguments args) {
   if (found < 0) co_await drive.unknown();
   if (found == 0) co_await drive.raise();
   const Model& content = recorder.heap.model(args.values[0]);
-  const Objects keys = content.keys;
+  const Objects keys = content.keys();
   const Vals values = content.items;
-  const ptrdiff_t at = content.keys.find(key_in(recorder, args.values[0], args.values[1]));
+  const ptrdiff_t at = content.keys().find(key_in(recorder, args.values[0], args.values[1]));
   PyObject* const key = keys[static_cast<size_t>(at)];  // not the one that is only equal to it
   if (last) {
     dict_delete(recorder, args.values[0], key);

@@ -43,7 +43,7 @@ Task<Val> make_getter(Drive& drive, Arguments args) {
   PyTypeObject* type = kWhich == 0 ? getters().item : kWhich == 1 ? getters().attribute : getters().method;
   Val getter = new_virtual(recorder, VirtualKind::kLazy, type);
   for (size_t i = 0; i < args.values.size(); ++i) set_field(recorder, getter, static_cast<uint32_t>(i), args.values[i]);
-  recorder.heap.model(getter).names = args.names;
+  recorder.heap.model(getter).get<family::Lazy>().names = args.names;
   if (!args.names.empty()) recorder.trace().virtuals[getter.index()].buildable = false;
   co_return getter;
 }
@@ -89,7 +89,7 @@ Task<Val> call_getter(Drive& drive, Arguments args) {
     Val method = co_await get_attribute(drive, args.values[1], fields[0]);
     Arguments inner;
     inner.values.assign(fields.begin() + 1, fields.end());
-    inner.names = recorder.heap.model(getter).names;
+    inner.names = recorder.heap.model(getter).get<family::Lazy>().names;
     Val result = co_await call(drive, method, inner);
     co_return result;
   }

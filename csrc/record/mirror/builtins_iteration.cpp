@@ -161,7 +161,7 @@ Task<Val> make_zip(Drive& drive, Arguments args) {
     sources.push_back(source);
   }
   Val zip = new_sequence(recorder, VirtualKind::kZip, &PyZip_Type, sources.data(), sources.size());
-  recorder.heap.model(zip).strict = strict;
+  recorder.heap.model(zip).get<family::Zip>().strict = strict;
   if (strict) log(recorder, zip, LogOp::kField, Val(), Val::constant(Py_True));
   co_return zip;
 }

@@ -10,6 +10,10 @@
 namespace pijit {
 namespace {
 
+uint32_t position_of(Heap& heap, Val iterator) {
+  return heap.model(iterator).get<family::Progress>().position;
+}
+
 void no_rebuild(Heap& heap, Val iterator) {
   heap.note_begun(iterator);
 }
@@ -47,8 +51,9 @@ constexpr char kChain[] = "chain", kIslice[] = "islice", kRepeat[] = "repeat", k
 // What the constructor does not take as an argument, such as how far it is: logged, so that it can be taken back. For
 // iterators that are not rebuilt.
 void set_position(Recorder& recorder, Val iterator, uint32_t position) {
-  if (recorder.heap.model(iterator).position == position) return;
-  recorder.heap.model(iterator).position = position;
+  uint32_t& known = recorder.heap.model(iterator).get<family::Progress>().position;
+  if (known == position) return;
+  known = position;
   log(recorder, iterator, LogOp::kIndex, Val(), Val(), position);
 }
 
@@ -196,7 +201,7 @@ Task<Val> next_of_cycle(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
   const Val self = args.values[0];
   no_rebuild(recorder.heap, self);
-  if (recorder.heap.model(self).position == 0) {
+  if (position_of(recorder.heap, self) == 0) {
     Val item = co_await iter_next(drive, recorder.heap.virtual_field(self, 0));
     if (!item.is_null()) {
       set_field(recorder, self, static_cast<uint32_t>(recorder.heap.model(self).items.size()), item);
@@ -205,7 +210,7 @@ Task<Val> next_of_cycle(Drive& drive, Arguments args) {
   }
   const Vals& items = recorder.heap.model(self).items;
   if (items.size() == 1) co_return Val();
-  const uint32_t last = recorder.heap.model(self).position, at = last + 1 >= items.size() ? 1 : last + 1;
+  const uint32_t last = position_of(recorder.heap, self), at = last + 1 >= items.size() ? 1 : last + 1;
   set_position(recorder, self, at);
   co_return items[at];
 }
@@ -248,7 +253,7 @@ Task<Val> next_of_dropwhile(Drive& drive, Arguments args) {
   const Val self = args.values[0];
   for (;;) {
     Val item = co_await iter_next(drive, recorder.heap.virtual_field(self, 1));
-    if (item.is_null() || recorder.heap.model(self).position > 0) co_return item;
+    if (item.is_null() || position_of(recorder.heap, self) > 0) co_return item;
     Val answer = co_await call_one(drive, recorder.heap.virtual_field(self, 0), item);
     const bool drop = co_await is_true(drive, answer);
     if (drop) continue;
@@ -289,7 +294,7 @@ Task<Val> next_of_accumulate(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
   const Val self = args.values[0], function = recorder.heap.virtual_field(self, 1);
   Val total = recorder.heap.virtual_field(self, 2);
-  if (!total.is_null() && recorder.heap.model(self).position == 0) {
+  if (!total.is_null() && position_of(recorder.heap, self) == 0) {
     set_position(recorder, self, 1);
     co_return total;
   }

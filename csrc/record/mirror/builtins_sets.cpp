@@ -69,7 +69,7 @@ Task<Val> set_remove(Drive& drive, Arguments args) {
   Val set = known_set(recorder, args);
   PyObject* key = key_of(recorder, args.values[1]);
   if (set.is_null() || key == nullptr) co_await drive.unknown();
-  const ptrdiff_t at = recorder.heap.model(set).keys.find(key);
+  const ptrdiff_t at = recorder.heap.model(set).keys().find(key);
   if (at < 0 && kMustBeThere) co_await drive.raise();
   if (at < 0) co_return none_value();
   const Vals real(1, args.values[1]);
@@ -91,9 +91,9 @@ Task<Val> set_clear(Drive& drive, Arguments args) {
 Task<Val> set_pop(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
   Val set = known_set(recorder, args);
-  if (set.is_null() || recorder.heap.model(set).keys.size() > 1) co_await drive.unknown();
-  if (recorder.heap.model(set).keys.empty()) co_await drive.raise();
-  Val item = keep_key(recorder, recorder.heap.model(set).keys[0]);
+  if (set.is_null() || recorder.heap.model(set).keys().size() > 1) co_await drive.unknown();
+  if (recorder.heap.model(set).keys().empty()) co_await drive.raise();
+  Val item = keep_key(recorder, recorder.heap.model(set).keys()[0]);
   const Vals real(1, item);
   if (!remove_key(recorder, set, 0, "discard", real)) co_await drive.unknown();
   co_return item;
@@ -178,13 +178,13 @@ Task<bool> update_from(Drive& drive, Val container, Val set, Val source) {
     } else if (follows && kHow == Combine::kDifference) {
       follows = filling.discard(key);
     } else if (follows && !found.holds(key)) {
-      if (kHow == Combine::kSymmetric || recorder.heap.model(set).keys.holds(key)) found.push_back(key);
+      if (kHow == Combine::kSymmetric || recorder.heap.model(set).keys().holds(key)) found.push_back(key);
     }
     if (!follows) co_await drive.unknown();
   }
   if (!filling.flush()) co_await drive.unknown();
   if (kHow == Combine::kUnion || kHow == Combine::kDifference) co_return true;
-  const Keys now = recorder.heap.model(set).keys;
+  const Keys now = recorder.heap.model(set).keys();
   const bool foreign = is_real(recorder.heap, set) && recorder.trace().epochs.size() != epoch;
   const bool lost = std::any_of(found.begin(), found.end(), [&](PyObject* key) { return !now.holds(key); });
   if (foreign || (kHow == Combine::kIntersection && lost)) co_await drive.unknown();
@@ -208,20 +208,20 @@ Task<Val> set_combine_update(Drive& drive, Arguments args) {
     co_return none_value();
   }
   Keys keys, more;  // all that it has in the end; what a union adds
-  if (kHow != Combine::kUnion) keys = recorder.heap.model(set).keys;
+  if (kHow != Combine::kUnion) keys = recorder.heap.model(set).keys();
   Vals operands;
   bool by_table = kHow == Combine::kIntersection || kHow == Combine::kSymmetric;
   for (size_t i = 1; i < args.values.size(); ++i) {
     const Keys others = co_await keys_of(drive, args.values[i]);
     if (kHow == Combine::kUnion) {
-      add_new(recorder.heap.model(set).keys, others, &more);
+      add_new(recorder.heap.model(set).keys(), others, &more);
     } else {
       keys = combine(kHow, keys, others);
     }
     by_table = by_table || (kHow == Combine::kUnion && has_table(recorder.heap, args.values[i]));
     operands.push_back(given(recorder, args.values[i], others));
   }
-  const size_t size = kHow == Combine::kUnion ? recorder.heap.model(set).keys.size() + more.size() : keys.size();
+  const size_t size = kHow == Combine::kUnion ? recorder.heap.model(set).keys().size() + more.size() : keys.size();
   if (by_table && size > 1 && !is_real(recorder.heap, set)) {
     materialize(recorder, set);
     if (!recorder.live()) co_await drive.unknown();

@@ -128,10 +128,11 @@ class Splitter {
     Val message, notes;
     if (parts.empty() || !attr_find(recorder_.heap, group, group_names().message, &message)) return Val();
     const Val made = new_group(recorder_, message, recorder_.new_list(parts.data(), parts.size()), parts);
-    if (!recorder_.heap.model(group).traced.empty()) {
+    const auto& traced = recorder_.heap.model(group).get<family::Exception>().traced;
+    if (!traced.empty()) {
       const Val base = traceback_of(recorder_, group);
       set_field(recorder_, made, kBase, base);
-      recorder_.heap.model(made).traced.all() = recorder_.heap.model(group).traced.all();
+      recorder_.heap.model(made).get<family::Exception>().traced.all().assign(traced.begin(), traced.end());
     }
     if (const Val context = held_field(recorder_.heap, group, kContext); !context.is_null())
       set_field(recorder_, made, kContext, context);
@@ -176,7 +177,7 @@ Matches by_class(Recorder& recorder, const std::vector<PyTypeObject*>& classes) 
 // Whose traceback begins where that of `exception` does after so many entries: the exception that got the first of
 // them, and how many it had then.
 std::pair<Val, size_t> traceback_owner(Heap& heap, Val exception) {
-  size_t length = heap.model(exception).traced.size();
+  size_t length = heap.model(exception).get<family::Exception>().traced.size();
   for (;;) {
     const Val base = held_field(heap, exception, kBase);
     if (length == 0) return {};
@@ -250,10 +251,10 @@ Val new_group(Recorder& recorder, PyTypeObject* type, Val args, const Vals& part
   set_field(recorder, group, kArgs, first);
   set_field(recorder, group, kArgs, args);
   // What its members show. They are made with the group, so nothing is logged.
-  Model& content = recorder.heap.model(group);
-  content.names = {group_names().message, group_names().exceptions};
-  content.attrs = {message, held};
-  for (size_t i = 0; i < content.attrs.size(); ++i) recorder.heap.mention(group, content.attrs[i], i);
+  auto& attributes = recorder.heap.model(group).attributes();
+  attributes.names = {group_names().message, group_names().exceptions};
+  attributes.values = {message, held};
+  for (size_t i = 0; i < attributes.values.size(); ++i) recorder.heap.mention(group, attributes.values[i], i);
   return group;
 }
 

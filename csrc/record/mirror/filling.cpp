@@ -55,9 +55,9 @@ bool Filling::add(PyObject* key) {
   Model& content = recorder_.heap.model(model_);
   const bool real = is_real(recorder_.heap, model_);
   if (real && !follows()) return false;
-  if (content.keys.holds(key)) return true;
+  if (content.keys().holds(key)) return true;
   const Val item = keep_key(recorder_, key);
-  content.keys.push_back(key);
+  content.keys().push_back(key);
   content.items.push_back(item);
   recorder_.heap.reshape(model_);
   note_last(item, real);
@@ -68,10 +68,10 @@ bool Filling::discard(PyObject* key) {
   Model& content = recorder_.heap.model(model_);
   const bool real = is_real(recorder_.heap, model_);
   if (real && !follows()) return false;
-  const ptrdiff_t at = content.keys.find(key);
+  const ptrdiff_t at = content.keys().find(key);
   if (at < 0) return true;
-  const Val item = keep_key(recorder_, content.keys[static_cast<size_t>(at)]);
-  content.keys.erase(at);
+  const Val item = keep_key(recorder_, content.keys()[static_cast<size_t>(at)]);
+  content.keys().erase(at);
   content.items.erase(content.items.begin() + at);
   recorder_.heap.reshape(model_);
   if (real) {

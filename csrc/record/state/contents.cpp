@@ -16,17 +16,26 @@ bool holds_dict(const Model& content) {
          (content.kind == VirtualKind::kInstance && PyType_IsSubtype(content.type, &PyDict_Type));
 }
 
+// Of a __dict__: those of the object whose it is. Null: it is none.
+const family::Attributes* attributes_of(Heap& heap, const Model& dict) {
+  return dict.owner() == kNone ? nullptr : &heap.model(dict.owner()).attributes();
+}
+
 namespace {
+
+bool is_exhausted(const Model& iterator) {
+  return iterator.get<family::Iterator>().position == kExhausted;
+}
 
 // The order of a set is its hash table's: that of the set itself, if it was made of scalars by this trace alone.
 bool set_items_in_order(ReadSet& reads, const Model& set, Vals* out) {
-  if (set.real == nullptr || !set.home.is_null() || !PyAnySet_CheckExact(set.real) ||
-      PySet_GET_SIZE(set.real) != static_cast<Py_ssize_t>(set.keys.size()))
+  if (set.real == nullptr || !set.get<family::Written>().home.is_null() || !PyAnySet_CheckExact(set.real) ||
+      PySet_GET_SIZE(set.real) != static_cast<Py_ssize_t>(set.keys().size()))
     return false;
   Py_ssize_t position = 0;
   PyObject* item;
   while (cpython::next_set_item(set.real, &position, &item)) {
-    if (!cpython::is_scalar(item) || !set.keys.holds(item)) return false;
+    if (!cpython::is_scalar(item) || !set.keys().holds(item)) return false;
     out->push_back(reads.owned(item));
   }
   return true;
@@ -85,15 +94,15 @@ bool try_items(Recorder& recorder, Val iterable, Vals* out) {
         return true;
       case VirtualKind::kInstance:
       case VirtualKind::kDict:
-        if (content.owner != kNone || !gives_keys(content.type)) return false;
+        if (content.owner() != kNone || !gives_keys(content.type)) return false;
         [[fallthrough]];
       case VirtualKind::kSet:
-        if (content.kind == VirtualKind::kSet && content.keys.size() > 1)
+        if (content.kind == VirtualKind::kSet && content.keys().size() > 1)
           return set_items_in_order(recorder.reads, content, out);
-        for (PyObject* key : content.keys) out->push_back(keep_key(recorder, key));
+        for (PyObject* key : content.keys()) out->push_back(keep_key(recorder, key));
         return true;
       case VirtualKind::kIterator:
-        if (content.position == kExhausted && content.type != deque_iterator_type()) return true;
+        if (is_exhausted(content) && content.type != deque_iterator_type()) return true;
         if (recorder.heap.is_stale(iterable.index(), recorder.trace().clock) || !has_first_size(recorder, content))
           return false;
         if (!try_items(recorder, content.items[0], out)) return false;
@@ -104,8 +113,8 @@ bool try_items(Recorder& recorder, Val iterable, Vals* out) {
           return true;
         }
         if (is_reversed(content)) std::reverse(out->begin(), out->end());
-        out->erase(out->begin(),
-                   out->begin() + std::min<ptrdiff_t>(content.position, static_cast<ptrdiff_t>(out->size())));
+        out->erase(out->begin(), out->begin() + std::min<ptrdiff_t>(content.get<family::Iterator>().position,
+                                                                    static_cast<ptrdiff_t>(out->size())));
         return true;
       case VirtualKind::kView:
         return view_items(recorder, content, out);
@@ -173,11 +182,11 @@ int entry_at(Recorder& recorder, Val dict, size_t position, bool reversed, PyObj
   if (dict.is_virtual()) {
     const Model& content = recorder.heap.model(dict);
     if (content.kind == VirtualKind::kView) return entry_at(recorder, content.items[0], position, reversed, key, value);
-    const bool attributes = content.owner != kNone;
-    if (!attributes && (!holds_dict(content) || has_changed(recorder, dict))) return -1;
-    if (attributes && recorder.heap.model(content.owner).any_order) return -1;
-    const auto& keys = attributes ? recorder.heap.model(content.owner).names : content.keys;
-    const auto& values = attributes ? recorder.heap.model(content.owner).attrs : content.items;
+    const family::Attributes* attributes = attributes_of(recorder.heap, content);
+    if (attributes == nullptr && (!holds_dict(content) || has_changed(recorder, dict))) return -1;
+    if (attributes != nullptr && attributes->any_order) return -1;
+    const auto& keys = attributes != nullptr ? attributes->names : content.keys();
+    const auto& values = attributes != nullptr ? attributes->values : content.items;
     if (position >= keys.size()) return 0;
     const size_t at = reversed ? keys.size() - 1 - position : position;
     *key = keys[at];
@@ -250,11 +259,12 @@ Py_ssize_t iterated_size(Recorder& recorder, Val source) {
       case VirtualKind::kView:
         return iterated_size(recorder, content.items[0]);
       case VirtualKind::kDict:
-        return static_cast<Py_ssize_t>(content.owner != kNone ? recorder.heap.model(content.owner).names.size()
-                                                              : content.keys.size());
+        if (const auto* attributes = attributes_of(recorder.heap, content))
+          return static_cast<Py_ssize_t>(attributes->names.size());
+        [[fallthrough]];
       case VirtualKind::kInstance:
       case VirtualKind::kSet:
-        return static_cast<Py_ssize_t>(content.keys.size());
+        return static_cast<Py_ssize_t>(content.keys().size());
       case VirtualKind::kDeque:
         return static_cast<Py_ssize_t>(content.items.size());
       default:
@@ -269,7 +279,7 @@ Py_ssize_t iterated_size(Recorder& recorder, Val source) {
 
 // Its source has the size that it had when the iterator was made.
 bool has_first_size(Recorder& recorder, const Model& iterator) {
-  if (iterator.items.size() <= 2 || iterator.position == kExhausted) return true;
+  if (iterator.items.size() <= 2 || is_exhausted(iterator)) return true;
   const Py_ssize_t size = iterated_size(recorder, iterator.items[0]);
   return size < 0 || size == PyLong_AsSsize_t(iterator.items[2].object());
 }
@@ -289,7 +299,7 @@ int item_at(Recorder& recorder, Val source, size_t position, bool reversed, Val*
     if (content.kind == VirtualKind::kTuple || content.kind == VirtualKind::kList ||
         content.kind == VirtualKind::kDeque)
       return among(content.items);
-    const bool dict = content.kind == VirtualKind::kDict && content.owner == kNone;
+    const bool dict = content.kind == VirtualKind::kDict && content.owner() == kNone;
     if (content.kind == VirtualKind::kView || dict || gives_keys(content.type))
       return dict_item_at(recorder, source, position, reversed, item);
   }
@@ -322,14 +332,14 @@ bool dict_content(Recorder& recorder, Val dict, Objects* keys, Vals* values) {
   if (dict.is_virtual()) {
     Model& content = recorder.heap.model(dict);
     if (content.kind == VirtualKind::kView) return dict_content(recorder, content.items[0], keys, values);
-    if (content.owner != kNone) {
-      if (recorder.heap.model(content.owner).any_order) return false;
-      *keys = recorder.heap.model(content.owner).names;
-      *values = recorder.heap.model(content.owner).attrs;
+    if (const auto* attributes = attributes_of(recorder.heap, content)) {
+      if (attributes->any_order) return false;
+      *keys = attributes->names;
+      *values = attributes->values;
       return true;
     }
     if (!holds_dict(content) || has_changed(recorder, dict)) return false;
-    *keys = content.keys;
+    *keys = content.keys();
     *values = content.items;
     return true;
   }
@@ -398,7 +408,8 @@ bool is_reversed(const Model& iterator) {
 }
 
 Py_ssize_t next_reversed(const Model& iterator) {
-  return PyLong_AsSsize_t(iterator.items[2].object()) - 1 - static_cast<Py_ssize_t>(iterator.position);
+  return PyLong_AsSsize_t(iterator.items[2].object()) - 1 -
+         static_cast<Py_ssize_t>(iterator.get<family::Iterator>().position);
 }
 
 }  // namespace pijit

@@ -6,6 +6,7 @@
 namespace pijit {
 
 bool holds_dict(const Model& content);  // it is a dict, or an instance of a class derived from dict
+const family::Attributes* attributes_of(Heap&, const Model& dict);
 
 // Iterators from the end: over a list, the index of the next item is counted from the end that it had at first.
 bool is_reversed(const Model& iterator);

@@ -78,7 +78,7 @@ void begin_epoch(Recorder& recorder) {
 
 // A generator's frame that nobody runs is found through what it has.
 void note_suspended(Heap& heap, uint32_t generator) {
-  each_value(*heap.model(generator).suspended,
+  each_value(*heap.model(generator).get<family::Generator>().suspended,
              [&](Val value) { heap.holders.note(value, generator, Holders::kSuspended); });
 }
 

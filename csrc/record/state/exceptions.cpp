@@ -133,7 +133,7 @@ void end_frame(Recorder& recorder, ShadowFrame& frame) {
   if (cpython::ended_generators_have_callers() && frame.generator != kNone && !recorder.frames.empty())
     set_field(recorder, frame.self, 1, frame_self(recorder, recorder.frames.size() - 1));
   Model& content = recorder.heap.model(frame.self);
-  content.position = kExhausted;
+  content.get<family::Frame>().ended = true;
   for (int i = 0; i < frame.locals; ++i) {
     content.items.push_back(frame.local(i));
     log(recorder, frame.self, LogOp::kItem, Val(), frame.local(i), static_cast<uint32_t>(i));
@@ -300,9 +300,10 @@ bool is_as_raised(Recorder& recorder, Val exception) {
   if (base->context != context && !(taken && field(kContext).is_null())) return false;
   if ((base->cause == nullptr ? Py_None : base->cause) != cause && !(taken && field(kCause).is_null())) return false;
   auto* entry = base->traceback == Py_None ? nullptr : reinterpret_cast<PyTracebackObject*>(base->traceback);
-  for (size_t i = content.traced.size(); i-- > 0; entry = entry->tb_next) {
-    if (entry == nullptr || entry->tb_lasti / 2 != content.traced[i].instruction) return false;
-    if (cpython::code(cpython::frame_of(entry->tb_frame)) != content.traced[i].code) return false;
+  const auto& traced = content.get<family::Exception>().traced;
+  for (size_t i = traced.size(); i-- > 0; entry = entry->tb_next) {
+    if (entry == nullptr || entry->tb_lasti / 2 != traced[i].instruction) return false;
+    if (cpython::code(cpython::frame_of(entry->tb_frame)) != traced[i].code) return false;
   }
   return taken || entry == nullptr;
 }
@@ -364,7 +365,7 @@ Val raised_exception(Recorder& recorder, PyObject* object) {
     }
   }
   for (const TracedFrame& entry : recorder.raise.path) {
-    recorder.heap.model(exception).traced.push_back(entry);
+    recorder.heap.model(exception).get<family::Exception>().traced.push_back(entry);
     log(recorder, exception, LogOp::kTraced, Val(), entry.frame, static_cast<uint32_t>(entry.instruction));
   }
   recorder.raise.path.clear();
@@ -375,12 +376,12 @@ Val raised_exception(Recorder& recorder, PyObject* object) {
 }
 
 Val traceback_of(Recorder& recorder, Val exception) {
-  if (recorder.heap.model(exception).traced.empty()) return Val::constant(Py_None);
+  auto& known = recorder.heap.model(exception).get<family::Exception>();
+  if (known.traced.empty()) return Val::constant(Py_None);
   const Val traceback = new_virtual(recorder, VirtualKind::kTraceback, &PyTraceBack_Type);
   set_field(recorder, traceback, field::kTraceback::kException, exception);
-  log(recorder, traceback, LogOp::kIndex, Val(), Val(),
-      static_cast<uint32_t>(recorder.heap.model(exception).traced.size()));
-  recorder.heap.model(exception).tracebacks.push_back(traceback);
+  log(recorder, traceback, LogOp::kIndex, Val(), Val(), static_cast<uint32_t>(known.traced.size()));
+  known.tracebacks.push_back(traceback);
   return traceback;
 }
 
@@ -411,7 +412,7 @@ void materialize_frame(Recorder& recorder, Val frame) {
   const Model& content = recorder.heap.model(frame);
   if (!recorder.trace().virtuals[frame.index()].buildable)
     return recorder.stop(Abort::kUnbuildable, "the frame of a class body");
-  if (content.position != kExhausted) {
+  if (!content.get<family::Frame>().ended) {
     if (content.items.size() > 2) recorder.stop(Abort::kUnbuildable, "the frame of a generator");
     return;
   }
@@ -425,18 +426,20 @@ bool holds_raised(Recorder& recorder, Val value) {
   if (recorder.snapshots.visited[value.index()] == recorder.snapshots.visit) return false;
   recorder.snapshots.visited[value.index()] = recorder.snapshots.visit;
   const Model& content = recorder.heap.model(value);
-  if (!content.traced.empty()) return true;
-  if (content.suspended != nullptr) {
-    const ShadowFrame& frame = *content.suspended;
+  const auto* exception = content.find<family::Exception>();
+  if (exception != nullptr && !exception->traced.empty()) return true;
+  const auto* generator = content.find<family::Generator>();
+  if (generator != nullptr && generator->suspended != nullptr) {
+    const ShadowFrame& frame = *generator->suspended;
     for (int i = 0; i < frame.locals + frame.sp; ++i)
       if (holds_raised(recorder, frame.slots[static_cast<size_t>(i)])) return true;
-    for (Val exception : frame.handled)
-      if (holds_raised(recorder, exception)) return true;
+    for (Val handled : frame.handled)
+      if (holds_raised(recorder, handled)) return true;
   }
-  for (auto* values : {&content.items, &content.attrs})
-    for (Val item : *values)
-      if (holds_raised(recorder, item)) return true;
-  return false;
+  const auto raised = [&](Val item) { return holds_raised(recorder, item); };
+  const auto* attributes = content.find<family::Attributes>();
+  return std::any_of(content.items.begin(), content.items.end(), raised) ||
+         (attributes != nullptr && std::any_of(attributes->values.begin(), attributes->values.end(), raised));
 }
 
 }  // namespace pijit

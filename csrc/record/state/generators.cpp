@@ -6,13 +6,20 @@
 #include "record/state/values.h"
 
 namespace pijit {
+namespace {
+
+const ShadowFrame* suspended_frame(const Heap& heap, uint32_t generator) {
+  return heap.models[generator]->get<family::Generator>().suspended.get();
+}
+
+}  // namespace
 
 bool may_resume(const Heap& heap, Val generator) {
-  return heap.models[generator.index()]->suspended != nullptr && heap.trace().virtuals[generator.index()].reg == kNone;
+  return suspended_frame(heap, generator.index()) != nullptr && !heap.is_built(generator);
 }
 
 bool has_begun(const Heap& heap, Val generator) {
-  const auto& suspended = heap.models[generator.index()]->suspended;
+  const ShadowFrame* suspended = suspended_frame(heap, generator.index());
   return suspended == nullptr || suspended->yielded;
 }
 
@@ -27,12 +34,12 @@ bool is_running(const Heap& heap, Val generator) {
 }
 
 bool closes_unrun(const Heap& heap, Val generator) {
-  const ShadowFrame* at = heap.models[generator.index()]->suspended.get();
+  const ShadowFrame* at = suspended_frame(heap, generator.index());
   return at != nullptr && at->yielded && cpython::closes_unrun(at->code, at->operation + 1);
 }
 
 Val delegate_of(const Heap& heap, Val generator) {
-  const ShadowFrame* at = heap.models[generator.index()]->suspended.get();
+  const ShadowFrame* at = suspended_frame(heap, generator.index());
   if (at == nullptr || !at->yielded) return Val();
   const int next = at->operation + 1;
   constexpr int kDelegates = 2;  // resumed in `yield from` or `await`
@@ -63,7 +70,7 @@ bool forgets_coroutine(Recorder& recorder) {
 // The frame is that of a virtual generator at a yield. Another generator may lie where one died unseen: the address alone
 // does not tell them apart.
 bool is_suspended(const Heap& heap, uint32_t generator, cpython::Frame* frame) {
-  const ShadowFrame* shadow = heap.models[generator]->suspended.get();
+  const ShadowFrame* shadow = suspended_frame(heap, generator);
   return shadow != nullptr && shadow->frame == frame && shadow->code == cpython::code(frame);
 }
 
@@ -74,7 +81,7 @@ bool is_ours(const Recorder& recorder, cpython::Frame* frame) {
 }
 
 void end_generator(Recorder& recorder, uint32_t generator) {
-  recorder.heap.model(generator).suspended = nullptr;
+  recorder.heap.model(generator).get<family::Generator>().suspended = nullptr;
   log(recorder, Val::virtual_object(generator), LogOp::kClear, Val(), Val());
 }
 

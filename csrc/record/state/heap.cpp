@@ -4,6 +4,70 @@
 #include "cpython/classes.h"
 
 namespace pijit {
+namespace {
+
+void take_family(Family& family, VirtualKind kind) {
+  switch (kind) {
+    case VirtualKind::kList:
+      family.emplace<family::List>();
+      return;
+    case VirtualKind::kDeque:
+      family.emplace<family::Deque>();
+      return;
+    case VirtualKind::kDict:
+      family.emplace<family::Dict>();
+      return;
+    case VirtualKind::kSet:
+      family.emplace<family::Set>();
+      return;
+    case VirtualKind::kInstance:
+      family.emplace<family::Instance>();
+      return;
+    case VirtualKind::kFunction:
+      family.emplace<family::Function>();
+      return;
+    case VirtualKind::kException:
+      family.emplace<family::Exception>();
+      return;
+    case VirtualKind::kIterator:
+      family.emplace<family::Iterator>();
+      return;
+    case VirtualKind::kZip:
+      family.emplace<family::Zip>();
+      return;
+    case VirtualKind::kLazy:
+      family.emplace<family::Lazy>();
+      return;
+    case VirtualKind::kGenerator:
+      family.emplace<family::Generator>();
+      return;
+    case VirtualKind::kFrame:
+      family.emplace<family::Frame>();
+      return;
+    case VirtualKind::kAddress:
+      family.emplace<family::Address>();
+      return;
+    case VirtualKind::kTuple:
+    case VirtualKind::kCell:
+    case VirtualKind::kBoundMethod:
+    case VirtualKind::kBuiltinMethod:
+    case VirtualKind::kSlice:
+    case VirtualKind::kSuper:
+    case VirtualKind::kEnumerate:
+    case VirtualKind::kView:
+    case VirtualKind::kPartial:
+    case VirtualKind::kTraceback:
+    case VirtualKind::kHandled:
+    case VirtualKind::kUnmodelled:
+      return;
+  }
+}
+
+}  // namespace
+
+Model::Model(VirtualKind kind, PyTypeObject* type) : kind(kind), type(type) {
+  take_family(family_, kind);
+}
 
 Val Heap::add(VirtualKind kind, PyTypeObject* type) {
   Virtual record{};
@@ -12,9 +76,7 @@ Val Heap::add(VirtualKind kind, PyTypeObject* type) {
   record.type = type;
   record.birth = ++trace().clock;
   trace().virtuals.push_back(record);
-  models.push_back(std::make_unique<Model>());
-  models.back()->kind = kind;
-  models.back()->type = type;
+  models.push_back(std::make_unique<Model>(kind, type));
   return Val::virtual_object(static_cast<uint32_t>(models.size() - 1));
 }
 
@@ -52,7 +114,7 @@ void Heap::note_part(Val object, const LogEntry& entry) {
   const Model& content = model(object);
   const bool list = content.kind == VirtualKind::kList || content.kind == VirtualKind::kDeque;
   const bool counted = entry.op == LogOp::kField || entry.op == LogOp::kInsert || (list && entry.op == LogOp::kSetItem);
-  const size_t size = entry.op == LogOp::kSetAttr ? content.attrs.size() : content.items.size();
+  const size_t size = entry.op == LogOp::kSetAttr ? content.attributes().values.size() : content.items.size();
   const bool told = counted || (entry.op == LogOp::kItem && entry.index != 0);
   mention(object, entry.value, told ? entry.index : std::max<size_t>(size, 1) - 1);
 }
@@ -95,8 +157,9 @@ PyTypeObject* Heap::type_of(Val value) const {
 
 // An iterator was used in a way that no call of its class makes good.
 void Heap::note_begun(Val iterator) {
-  if (model(iterator).begun != UINT32_MAX) return;
-  model(iterator).begun = ++trace().clock;
+  uint32_t& since = model(iterator).get<family::Progress>().begun;
+  if (since != UINT32_MAX) return;
+  since = ++trace().clock;
   begun.push_back(iterator.index());
 }
 
@@ -117,11 +180,23 @@ Vals Heap::now(Vals values) const {
   return values;
 }
 
+namespace {
+
+// Null: it has no shape that changes.
+Seldom<uint32_t>* find_reshaped(Heap& heap, Val source) {
+  if (heap.is_virtual(source, VirtualKind::kView)) return find_reshaped(heap, heap.virtual_field(source, 0));
+  if (!source.is_virtual()) return &heap.reshaped_dicts[source.object()];
+  const uint32_t owner = heap.model(source).owner();
+  auto* shape = heap.model(owner != kNone ? owner : source.index()).find<family::Shape>();
+  return shape == nullptr ? nullptr : &shape->reshaped;
+}
+
+}  // namespace
+
 Vec<uint32_t>& Heap::reshaped(Val source) {
-  if (is_virtual(source, VirtualKind::kView)) return reshaped(model(source).items[0]);
-  if (!source.is_virtual()) return reshaped_dicts[source.object()];
-  const uint32_t owner = model(source).owner;
-  return model(owner != kNone ? owner : source.index()).reshaped.all();
+  Seldom<uint32_t>* const times = find_reshaped(*this, source);
+  if (times == nullptr) throw std::bad_variant_access();
+  return times->all();
 }
 
 void Heap::reshape(Val source) {
@@ -132,9 +207,10 @@ void Heap::reshape(Val source) {
 }
 
 bool Heap::is_stale(uint32_t iterator, uint32_t time) {
-  const Vec<uint32_t>& times = reshaped(model(iterator).items[0]);
-  const auto next = std::upper_bound(times.begin(), times.end(), trace().virtuals[iterator].birth);
-  return next != times.end() && *next <= time;
+  const Seldom<uint32_t>* const times = find_reshaped(*this, model(iterator).items[0]);
+  if (times == nullptr) return false;
+  const auto next = std::upper_bound(times->begin(), times->end(), trace().virtuals[iterator].birth);
+  return next != times->end() && *next <= time;
 }
 
 // Objects that escaped are what their registers hold: nothing is known of their content any more. Those that became
@@ -167,14 +243,15 @@ void Heap::replace(Val value, Val by) {
     Model& content = *models[holder];
     do_work();
     if (place == Holders::kSuspended) {
-      if (content.suspended != nullptr) each_value(*content.suspended, one);
+      const auto& suspended = content.get<family::Generator>().suspended;
+      if (suspended != nullptr) each_value(*suspended, one);
       return;
     }
+    auto* const attributes = content.find<family::Attributes>();
     if (place < content.items.size() && one(content.items[place])) return;
-    if (place < content.attrs.size() && one(content.attrs[place])) return;
-    do_work(content.items.size() + content.attrs.size());
-    for (auto* values : {&content.items, &content.attrs})
-      for (Val& known : *values) one(known);
+    if (attributes != nullptr && place < attributes->values.size() && one(attributes->values[place])) return;
+    do_work(content.items.size() + (attributes == nullptr ? 0 : attributes->values.size()));
+    each_value(content, one);
   });
   holders.move(value, by);
 }

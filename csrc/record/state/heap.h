@@ -44,7 +44,7 @@ class Heap {
   // The model of `holder` mentions `part` there: what is logged says so itself.
   void mention(Val holder, Val part, size_t place);
   void becomes_real(Val object, uint32_t reg, uint32_t time);  // from that time on it is what the register holds
-  void note_begun(Val iterator);                               // see Model::begun
+  void note_begun(Val iterator);                               // see family::Progress
   void reshape(Val source);                                    // its keys, or the items of a deque, come or go now
   bool is_stale(uint32_t iterator, uint32_t time);  // keys of its source came or went: what it gives next is not known
   Val fresh_key(PyObject* key) const;               // what is compared as this key; Null: the key is itself
@@ -85,7 +85,7 @@ class Heap {
   Vals reshapes;
   // Taken back with `reshapes`: when existing dicts were reshaped. By address: a guard keeps such a dict, and where one
   // has died and another stands there, its iterators are taken to be stale too early.
-  Map<PyObject*, Vec<uint32_t>> reshaped_dicts;
+  Map<PyObject*, Seldom<uint32_t>> reshaped_dicts;
   // Kept on purpose: it counts what cannot be taken back.
   uint32_t lasting = 0;
   // Kept, by register: the object that it holds, or null.

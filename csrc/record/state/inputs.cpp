@@ -173,9 +173,10 @@ bool input_list_items(Recorder& recorder, PyObject* list, Val result, Val source
 void add_input_attribute(Recorder& recorder, Val object, PyObject* name, Val value) {
   Model& content = recorder.heap.model(object);
   if (content.kind != VirtualKind::kList) return attr_set(recorder, object, name, value);
-  content.names.push_back(name);
-  content.attrs.push_back(value);
-  recorder.heap.mention(object, value, content.attrs.size() - 1);
+  auto& attributes = content.attributes();
+  attributes.names.push_back(name);
+  attributes.values.push_back(value);
+  recorder.heap.mention(object, value, attributes.values.size() - 1);
 }
 
 // The factory of a defaultdict.
@@ -186,8 +187,8 @@ bool input_factory(Recorder& recorder, PyObject* object, Val result, Val source,
   const Val value =
       take(recorder, factory, load_input(recorder, GuardOp::kLoadSlot, source, factory_offset(), factory), depth + 1);
   if (value.is_null()) return false;
-  recorder.heap.model(result).names.push_back(name);
-  recorder.heap.model(result).attrs.push_back(value);
+  recorder.heap.model(result).attributes().names.push_back(name);
+  recorder.heap.model(result).attributes().values.push_back(value);
   log(recorder, result, LogOp::kField, Val(), value, field::kDict::kFactory);
   return true;
 }
@@ -231,7 +232,7 @@ Val input_instance(Recorder& recorder, PyObject* object, Val source, int depth, 
   };
   std::vector<Slot> slots;
   find_slots(type, &slots);
-  recorder.heap.model(result).any_order = !slots.empty();
+  recorder.heap.model(result).attributes().any_order = !slots.empty();
   for (const Slot& slot : slots) {
     PyObject* value = cpython::object_at(object, slot.offset);
     if (value != nullptr) {
@@ -243,7 +244,7 @@ Val input_instance(Recorder& recorder, PyObject* object, Val source, int depth, 
   const cpython::Storage storage = cpython::attribute_storage(object);
   if (storage == cpython::Storage::kUnset) recorder.reads.guard_no_dict(object, source);
   if (storage == cpython::Storage::kInline) {
-    recorder.heap.model(result).any_order = true;
+    recorder.heap.model(result).attributes().any_order = true;
     Guard& names = input_guard(recorder, GuardOp::kNoInlineSlot, source);
     names.expected = reinterpret_cast<PyObject*>(type);
     names.number = cpython::shared_keys_version(type);

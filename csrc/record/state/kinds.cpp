@@ -183,13 +183,14 @@ bool changes_kind(const Recorder& recorder, PyObject* old, Val value) {
 
 // A list that existed before, was read, and is written: at the end it has as many items, and others.
 bool has_other_items(const Recorder& recorder, const Model& list) {
-  if (list.kind != VirtualKind::kList || list.home.object() == nullptr || list.unread) return false;
-  if (list.original.size() != list.items.size()) return false;
+  const auto* written = list.find<family::List>();
+  if (written == nullptr || written->home.object() == nullptr || written->unread) return false;
+  if (written->original.size() != list.items.size()) return false;
   bool differs = false;
   for (size_t i = 0; i < list.items.size(); ++i) {
     const Val item = list.items[i];
     const Val place = touches_tensor(recorder, item) ? tensor_source(recorder.loading, item) : item;
-    if (place.object() != nullptr && place.object() == list.original[i]) continue;
+    if (place.object() != nullptr && place.object() == written->original[i]) continue;
     const PyTypeObject* type = recorder.heap.type_of(item);
     if (!touches_tensor(recorder, item) && type != &PyLong_Type && type != &PyFloat_Type) return false;
     differs = true;

@@ -14,9 +14,12 @@ namespace pijit {
 
 bool has_changed(Recorder& recorder, Val container) {
   Model& content = recorder.heap.model(container);
+  auto* const shared = content.find<family::Shared>();
+  if (shared == nullptr) return false;
   const unsigned long now = cpython::thread_switches(recorder.thread());
-  if (content.switches == now || recorder.foreign.epoch_due) return false;
-  PyObject* const object = content.home.is_null() ? content.real : content.home.object();
+  if (shared->switches == now || recorder.foreign.epoch_due) return false;
+  const auto* written = content.find<family::Written>();
+  PyObject* const object = written == nullptr || written->home.is_null() ? content.real : written->home.object();
   if (object == nullptr || !is_real(recorder.heap, container)) return false;
   // A number in a register is an object of its own wherever it is stored.
   const auto same = [&](Val known, PyObject* there) {
@@ -24,10 +27,11 @@ bool has_changed(Recorder& recorder, Val container) {
     return seen == nullptr || seen == there || cpython::same_scalar(seen, there) ||
            (known.is_reg() && is_number(recorder.trace().regs[known.index()].rep));
   };
-  const auto at = [&](PyObject* key) { return cpython::is_native_key(key) ? content.keys.find(key) : -1; };
+  const auto at = [&](PyObject* key) { return cpython::is_native_key(key) ? content.keys().find(key) : -1; };
   Py_ssize_t position = 0;
   PyObject *key, *value;
-  const size_t unread = content.unread ? content.original.size() : 0;  // items from before, of which there is no model
+  // Items from before, of which there is no model.
+  const size_t unread = written != nullptr && written->unread ? written->original.size() : 0;
   const auto is_size = [&](Py_ssize_t size) { return size == static_cast<Py_ssize_t>(unread + content.items.size()); };
   bool as_known = true;
   const char* what = "a list";
@@ -35,7 +39,7 @@ bool has_changed(Recorder& recorder, Val container) {
     case VirtualKind::kList:
       as_known = is_size(PyList_GET_SIZE(object));
       for (size_t i = 0; as_known && i < unread; ++i)
-        as_known = content.original[i] == PyList_GET_ITEM(object, static_cast<Py_ssize_t>(i));
+        as_known = written->original[i] == PyList_GET_ITEM(object, static_cast<Py_ssize_t>(i));
       for (size_t i = 0; as_known && i < content.items.size(); ++i)
         as_known = same(content.items[i], PyList_GET_ITEM(object, static_cast<Py_ssize_t>(unread + i)));
       break;
@@ -49,7 +53,7 @@ bool has_changed(Recorder& recorder, Val container) {
       break;
     case VirtualKind::kSet: {
       what = "a set";
-      const ObjectSet before(content.original.begin(), content.original.begin() + unread);
+      const ObjectSet before(written->original.begin(), written->original.begin() + unread);
       KeyList there;
       size_t kept = 0;
       while (as_known && cpython::next_set_item(object, &position, &key)) {
@@ -58,11 +62,11 @@ bool has_changed(Recorder& recorder, Val container) {
         if (cpython::is_native_key(key)) there.push_back(key);
       }
       as_known = as_known && kept == unread;
-      for (PyObject* known : content.keys) as_known = as_known && there.holds(known);
+      for (PyObject* known : content.keys()) as_known = as_known && there.holds(known);
       break;
     }
     case VirtualKind::kDict:
-      if (content.owner != kNone) return false;
+      if (content.owner() != kNone) return false;
       what = "a dict";
       as_known = is_size(PyDict_GET_SIZE(object));
       while (as_known && PyDict_Next(object, &position, &key, &value)) {
@@ -74,7 +78,7 @@ bool has_changed(Recorder& recorder, Val container) {
       return false;
   }
   if (as_known)
-    content.switches = now;
+    shared->switches = now;
   else  // the instruction is tried again with other operands: it is to stop again
     recorder.stop(Abort::kChanged, std::string(what) + " that another thread writes");
   return !as_known;

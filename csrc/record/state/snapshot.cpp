@@ -128,7 +128,7 @@ void suspend(Recorder& recorder, std::unique_ptr<ShadowFrame> shadow) {
   const uint32_t at = add_state(recorder, *shadow, state, nullptr);
   const Val generator = Val::virtual_object(shadow->generator);
   if (!shadow->yielded) recorder.frames.generators[shadow->frame] = shadow->generator;
-  recorder.heap.model(generator).suspended = std::move(shadow);
+  recorder.heap.model(generator).get<family::Generator>().suspended = std::move(shadow);
   note_suspended(recorder.heap, generator.index());
   log(recorder, generator, LogOp::kFrame, Val(), Val(), at);
 }

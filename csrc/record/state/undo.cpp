@@ -32,11 +32,12 @@ void apply_key(Vals& keys, Vals& values, Val key, Val value, bool remove) {
 
 // The content of an iterator is what its log says.
 void restore_iterator(const Trace& trace, uint32_t object, Model* content) {
+  auto* const progress = content->find<family::Progress>();
   content->items.clear();
-  content->position = 0;
+  if (progress != nullptr) progress->position = 0;
   for (uint32_t at = trace.virtuals[object].head; at != kNone; at = trace.log[at].next) {
     const LogEntry& entry = trace.log[at];
-    if (entry.op == LogOp::kIndex) content->position = entry.index;
+    if (entry.op == LogOp::kIndex) content->get<family::Progress>().position = entry.index;
     if (entry.op != LogOp::kField) continue;
     if (content->items.size() <= entry.index) content->items.resize(entry.index + 1);
     content->items[entry.index] = entry.value;
@@ -57,7 +58,7 @@ struct Undone {
 PyObject* Heap::key_object(Val key) {
   if (!key.is_virtual()) return key.object();
   const Model& content = model(key);
-  if (content.kind == VirtualKind::kAddress) return content.keys.empty() ? nullptr : content.keys[0];
+  if (const auto* address = content.find<family::Address>()) return address->key;
   if (content.kind != VirtualKind::kTuple) return content.real;
   for (const Ref& copy : recording_.trace().owned)
     if (PyTuple_CheckExact(copy.get()) && fresh_key(copy.get()) == key) return copy.get();
@@ -76,16 +77,16 @@ void Heap::restore_all(uint32_t object) {
   const Trace& trace = recording_.trace();
   Model& content = model(object);
   const bool list = content.kind == VirtualKind::kList || content.kind == VirtualKind::kDeque;
-  const bool keyed = content.kind == VirtualKind::kDict || content.kind == VirtualKind::kSet;
+  auto* const keyed = content.find<family::Keys>();
   const bool instance = content.kind == VirtualKind::kInstance, cell = content.kind == VirtualKind::kCell;
   const bool iterator = content.kind == VirtualKind::kIterator || content.kind == VirtualKind::kEnumerate ||
                         content.kind == VirtualKind::kLazy;
   if (iterator) return restore_iterator(trace, object, &content);
   if (content.kind == VirtualKind::kException) recording_.trace().virtuals[object].buildable = false;
-  if (!list && !keyed && !instance && !cell) return;
+  if (!list && keyed == nullptr && !cell) return;
   Vals keys, names;
   if (!cell) content.items.clear();
-  if (instance) content.attrs.clear();
+  if (instance) content.attributes().values.clear();
   for (uint32_t at = trace.virtuals[object].head; at != kNone; at = trace.log[at].next) {
     const LogEntry& entry = trace.log[at];
     do_work();
@@ -95,14 +96,15 @@ void Heap::restore_all(uint32_t object) {
     } else if (entry.op == LogOp::kField) {
       if (cell) content.items[0] = entry.value;
     } else if (entry.op == LogOp::kSetAttr || entry.op == LogOp::kDelAttr) {
-      apply_key(names, content.attrs, entry.key, entry.value, entry.op == LogOp::kDelAttr);
+      apply_key(names, content.attributes().values, entry.key, entry.value, entry.op == LogOp::kDelAttr);
     } else if (list) {
       apply_item(content.items, entry, entry.value);
     } else {
       apply_key(keys, content.items, key_of(entry), entry.value, entry.op == LogOp::kDelItem);
     }
   }
-  const bool known = set_keys(content.keys, keys) && (!instance || set_keys(content.names, names));
+  const bool known =
+      (keyed == nullptr || set_keys(keyed->keys, keys)) && (!instance || set_keys(content.attributes().names, names));
   if (!known) recording_.trace().virtuals[object].buildable = false;
 }
 
@@ -154,23 +156,26 @@ void Heap::forget_made(uint32_t made, uint32_t time) {
   const auto shown = [&]() { return record.head == kNone ? Val() : recording_.trace().log[record.head].value; };
   switch (record.kind) {
     case VirtualKind::kDict:
-      if (const uint32_t owner = model(made).owner; owner != kNone && model(owner).dict == made)
-        model(owner).dict = kNone;
+      if (const uint32_t owner = model(made).owner(); owner != kNone && model(owner).attributes().dict == made)
+        model(owner).attributes().dict = kNone;
       break;
     case VirtualKind::kAddress:
       if (const Val of = shown(); of.is_virtual() && model(of).address == made) model(of).address = kNone;
       break;
     case VirtualKind::kTraceback:
-      if (const Val of = shown(); of.is_virtual() && !model(of).tracebacks.empty())
-        std::erase_if(model(of).tracebacks.all(),
+      if (const Val of = shown(); of.is_virtual()) {
+        auto& tracebacks = model(of).get<family::Exception>().tracebacks;
+        if (tracebacks.empty()) break;
+        std::erase_if(tracebacks.all(),
                       [&](Val each) { return recording_.trace().virtuals[each.index()].birth > time; });
+      }
       break;
     case VirtualKind::kFrame:
       for (uint32_t at = record.head; at != kNone; at = recording_.trace().log[at].next) {
         const LogEntry& entry = recording_.trace().log[at];
         if (entry.op != LogOp::kField || entry.index != 2 || !entry.value.is_virtual()) continue;
-        if (auto& suspended = model(entry.value).suspended; suspended != nullptr && suspended->self.index() == made)
-          suspended->self = Val();
+        const auto& suspended = model(entry.value).get<family::Generator>().suspended;
+        if (suspended != nullptr && suspended->self.index() == made) suspended->self = Val();
       }
       break;
     default:
@@ -185,20 +190,18 @@ void Heap::restore(uint32_t object, uint32_t items, bool moves, bool others) {
   const bool list = content.kind == VirtualKind::kList || content.kind == VirtualKind::kDeque;
   if (list && !others && !moves && items <= content.items.size())
     return content.items.resize(content.items.size() - items);
-  if (content.kind != VirtualKind::kIterator || others || items != 0) {
+  auto* const iterator = content.find<family::Iterator>();
+  if (iterator == nullptr || others || items != 0) {
     restore_all(object);
     snapshots_.usable.forget();
     // The log names what foreign code has seen since as what it was before.
-    for (auto* values : {&content.items, &content.attrs})
-      for (Val& value : *values)
-        if (value.is_virtual() && value.index() < stale_regs.size() && stale_regs[value.index()] != kNone)
-          value = Val::reg(stale_regs[value.index()]);
+    each_value(content, [&](Val& value) { value = now(value); });
     return;
   }
-  content.position = 0;
+  iterator->position = 0;
   for (uint32_t at = recording_.trace().virtuals[object].tail; at != kNone; at = log_links[at].previous) {
     if (recording_.trace().log[at].op != LogOp::kIndex) continue;
-    content.position = recording_.trace().log[at].index;
+    iterator->position = recording_.trace().log[at].index;
     return;
   }
 }
@@ -209,7 +212,7 @@ void Heap::undo(const TraceMark& mark) {
   Trace& trace = recording_.trace();
   for (auto i = static_cast<uint32_t>(models.size()); i-- > mark.virtuals;) {
     if (trace.virtuals[i].birth <= mark.time) continue;
-    models[i]->suspended.reset();  // CPython's frame may be gone
+    if (auto* generator = models[i]->find<family::Generator>()) generator->suspended.reset();  // its frame may be gone
     forget_made(i, mark.time);
   }
   for (auto& frame : frames_)
@@ -221,8 +224,11 @@ void Heap::undo(const TraceMark& mark) {
     object.reg = kNone;
     object.reg_time = UINT32_MAX;
   }
-  for (; !begun.empty() && models[begun.back()]->begun > mark.time; begun.pop_back())
-    models[begun.back()]->begun = UINT32_MAX;
+  for (; !begun.empty(); begun.pop_back()) {
+    uint32_t& since = models[begun.back()]->get<family::Progress>().begun;
+    if (since <= mark.time) break;
+    since = UINT32_MAX;
+  }
   while (!reshapes.empty()) {
     Vec<uint32_t>& times = reshaped(reshapes.back());
     if (times.empty() || times.back() <= mark.time) break;
@@ -250,7 +256,8 @@ void Heap::undo(const TraceMark& mark) {
     entry.index = kNone;
   }
   for (const Undone& what : undone) {
-    models[what.object]->suspended.reset();  // it was resumed since
+    if (auto* generator = models[what.object]->find<family::Generator>())
+      generator->suspended.reset();  // it was resumed
     if (trace.virtuals[what.object].reg == kNone) restore(what.object, what.items, what.indices, what.others);
   }
 }

@@ -145,7 +145,8 @@ void own_class(ReadSet& reads, PyTypeObject* type) {
 Val new_virtual(Recorder& recorder, VirtualKind kind, PyTypeObject* type) {
   if (has_own_class(kind)) own_class(recorder.reads, type);
   const Val made = recorder.heap.add(kind, type);
-  recorder.heap.model(made).switches = cpython::thread_switches(recorder.thread());
+  if (auto* shared = recorder.heap.model(made).find<family::Shared>())
+    shared->switches = cpython::thread_switches(recorder.thread());
   return made;
 }
 
@@ -254,18 +255,19 @@ void set_field(Recorder& recorder, Val object, uint32_t field, Val value) {
 }
 
 void dict_set(Recorder& recorder, Val dict, PyObject* key, Val value) {
-  Model* content = &recorder.heap.model(dict);
-  if (content->owner != kNone) return attr_set(recorder, Val::virtual_object(content->owner), key, value);
-  ptrdiff_t at = content->keys.find(key);
+  Model& content = recorder.heap.model(dict);
+  if (content.owner() != kNone) return attr_set(recorder, Val::virtual_object(content.owner()), key, value);
+  KeyList& keys = content.keys();
+  ptrdiff_t at = keys.find(key);
   if (at >= 0) {
-    content->items[static_cast<size_t>(at)] = value;
+    content.items[static_cast<size_t>(at)] = value;
     recorder.trace().virtuals[dict.index()].rewritten = true;
   } else {
-    content->keys.push_back(key);
-    content->items.push_back(value);
+    keys.push_back(key);
+    content.items.push_back(value);
     recorder.heap.reshape(dict);
   }
-  if (content->kind == VirtualKind::kSet) {
+  if (content.kind == VirtualKind::kSet) {
     log(recorder, dict, LogOp::kItem, Val(), value);
   } else {
     log(recorder, dict, LogOp::kSetItem, keep_key(recorder, key), value);
@@ -286,7 +288,7 @@ Val address_of(Recorder& recorder, Val value) {
   recorder.heap.model(value).address = address.index();
   recorder.trace().owned.push_back(Ref::steal(PyObject_CallNoArgs(reinterpret_cast<PyObject*>(&PyBaseObject_Type))));
   PyObject* key = recorder.trace().owned.back().get();
-  recorder.heap.model(address).keys.push_back(key);
+  recorder.heap.model(address).get<family::Address>().key = key;
   recorder.heap.virtual_keys[key] = address;
   recorder.heap.old_addresses = recorder.heap.old_addresses || !recorder.heap.is_fresh(value);
   if (recorder.heap.is_built(value) && recorder.heap.is_fresh(value)) materialize(recorder, address);
@@ -296,7 +298,8 @@ Val address_of(Recorder& recorder, Val value) {
 // Whether the keys of a virtual dict or set are addresses of others than that object, which may be one that existed
 // before: an argument, or a scalar.
 bool are_other_addresses(Recorder& recorder, Val container, Val object) {
-  for (PyObject* key : Objects(recorder.heap.model(container).keys)) {
+  const auto* keyed = recorder.heap.model(container).find<family::Keys>();
+  for (PyObject* key : keyed == nullptr ? Objects() : Objects(keyed->keys)) {
     if (const Val fresh = recorder.heap.fresh_key(key); !fresh.is_null()) {
       if (recorder.heap.is_virtual(fresh, VirtualKind::kAddress)) continue;
       return false;
@@ -310,11 +313,17 @@ bool are_other_addresses(Recorder& recorder, Val container, Val object) {
 
 namespace {
 
+// What the number of an object is compared by; null: it is no such number, or that of a scalar.
+PyObject* address_key(Heap& heap, Val value) {
+  return heap.is_virtual(value, VirtualKind::kAddress) ? heap.model(value).get<family::Address>().key : nullptr;
+}
+
 // Whether a key of the container is the address of an object that existed before, and may be this number.
 bool may_be_address(Heap& heap, Val container, PyObject* number) {
   if (!heap.old_addresses || !container.is_virtual() || !(PyLong_Check(number) || PyFloat_Check(number))) return false;
-  const auto& keys = heap.model(container).keys;
-  return std::any_of(keys.begin(), keys.end(), [&](PyObject* key) {
+  const auto* keyed = heap.model(container).find<family::Keys>();
+  if (keyed == nullptr) return false;
+  return std::any_of(keyed->keys.begin(), keyed->keys.end(), [&](PyObject* key) {
     const Val fresh = heap.fresh_key(key);
     return heap.is_virtual(fresh, VirtualKind::kAddress) && !heap.is_fresh(heap.virtual_field(fresh, 0));
   });
@@ -323,11 +332,11 @@ bool may_be_address(Heap& heap, Val container, PyObject* number) {
 }  // namespace
 
 PyObject* key_in(Recorder& recorder, Val container, Val key) {
-  if (recorder.heap.is_virtual(key, VirtualKind::kAddress) && !recorder.heap.model(key).keys.empty()) {
+  if (PyObject* const address = address_key(recorder.heap, key)) {
     const Val object = recorder.heap.virtual_field(key, 0);
     if (!container.is_virtual() || is_real(recorder.heap, container)) return nullptr;
     if (!recorder.heap.is_fresh(object) && !are_other_addresses(recorder, container, object)) return nullptr;
-    return recorder.heap.model(key).keys[0];
+    return address;
   }
   PyObject* plain = key_of(recorder, key);
   return plain != nullptr && may_be_address(recorder.heap, container, plain) ? nullptr : plain;
@@ -343,10 +352,10 @@ PyObject* key_of(Recorder& recorder, Val value) {
     return value.object();
   }
   if (!value.is_virtual()) return nullptr;
-  if (recorder.heap.is_virtual(value, VirtualKind::kAddress))
-    return recorder.heap.model(value).keys.empty() || !recorder.heap.is_fresh(recorder.heap.virtual_field(value, 0))
-               ? nullptr
-               : recorder.heap.model(value).keys[0];
+  if (recorder.heap.is_virtual(value, VirtualKind::kAddress)) {
+    PyObject* const address = address_key(recorder.heap, value);
+    return address != nullptr && recorder.heap.is_fresh(recorder.heap.virtual_field(value, 0)) ? address : nullptr;
+  }
   if (!recorder.heap.is_virtual(value, VirtualKind::kTuple)) {
     PyObject* object = recorder.heap.model(value).real;
     const bool plain = recorder.heap.is_virtual(value, VirtualKind::kInstance) ||
@@ -390,10 +399,10 @@ Val keep_key(Recorder& recorder, PyObject* key) {
 
 bool dict_delete(Recorder& recorder, Val dict, PyObject* key) {
   Model& content = recorder.heap.model(dict);
-  if (content.owner != kNone) return false;
-  ptrdiff_t at = content.keys.find(key);
+  if (content.owner() != kNone) return false;
+  ptrdiff_t at = content.keys().find(key);
   if (at < 0) return false;
-  content.keys.erase(at);
+  content.keys().erase(at);
   content.items.erase(content.items.begin() + at);
   recorder.heap.reshape(dict);
   log(recorder, dict, LogOp::kDelItem, keep_key(recorder, key), Val());
@@ -402,11 +411,11 @@ bool dict_delete(Recorder& recorder, Val dict, PyObject* key) {
 
 // The model alone: what a node has written already, or (Null) deleted.
 void dict_put(Recorder& recorder, Val dict, PyObject* key, Val value) {
-  const uint32_t owner = recorder.heap.model(dict).owner;
+  const uint32_t owner = recorder.heap.model(dict).owner();
   Model& content = owner == kNone ? recorder.heap.model(dict) : recorder.heap.model(owner);
   recorder.heap.note_lasting();
-  KeyList& keys = owner == kNone ? content.keys : content.names;
-  Vals& values = owner == kNone ? content.items : content.attrs;
+  KeyList& keys = owner == kNone ? content.keys() : content.attributes().names;
+  Vals& values = owner == kNone ? content.items : content.attributes().values;
   const ptrdiff_t at = keys.find(key);
   if (at >= 0 && !value.is_null()) {
     values[static_cast<size_t>(at)] = value;
@@ -426,43 +435,43 @@ void dict_put(Recorder& recorder, Val dict, PyObject* key, Val value) {
 
 bool dict_find(Heap& heap, Val dict, PyObject* key, Val* value) {
   Model& content = heap.model(dict);
-  if (content.owner != kNone) return attr_find(heap, Val::virtual_object(content.owner), key, value);
-  ptrdiff_t at = content.keys.find(key);
+  if (content.owner() != kNone) return attr_find(heap, Val::virtual_object(content.owner()), key, value);
+  ptrdiff_t at = content.keys().find(key);
   if (at < 0) return false;
   *value = content.items[static_cast<size_t>(at)];
   return true;
 }
 
 void attr_set(Recorder& recorder, Val object, PyObject* name, Val value) {
-  Model& content = recorder.heap.model(object);
-  ptrdiff_t at = content.names.find(name);
+  auto& attributes = recorder.heap.model(object).attributes();
+  const ptrdiff_t at = attributes.names.find(name);
   if (at >= 0) {
-    content.attrs[static_cast<size_t>(at)] = value;
+    attributes.values[static_cast<size_t>(at)] = value;
     recorder.trace().virtuals[object.index()].rewritten = true;
   } else {
-    content.names.push_back(name);
-    content.attrs.push_back(value);
+    attributes.names.push_back(name);
+    attributes.values.push_back(value);
     recorder.heap.reshape(object);
   }
   log(recorder, object, LogOp::kSetAttr, recorder.reads.owned(name), value);
 }
 
 bool attr_delete(Recorder& recorder, Val object, PyObject* name) {
-  Model& content = recorder.heap.model(object);
-  const ptrdiff_t at = content.names.find(name);
+  auto& attributes = recorder.heap.model(object).attributes();
+  const ptrdiff_t at = attributes.names.find(name);
   if (at < 0) return false;
-  content.names.erase(at);
-  content.attrs.erase(content.attrs.begin() + at);
+  attributes.names.erase(at);
+  attributes.values.erase(attributes.values.begin() + at);
   recorder.heap.reshape(object);
   log(recorder, object, LogOp::kDelAttr, recorder.reads.owned(name), Val());
   return recorder.live();
 }
 
 bool attr_find(Heap& heap, Val object, PyObject* name, Val* value) {
-  Model& content = heap.model(object);
-  ptrdiff_t at = content.names.find(name);
+  const auto* attributes = heap.model(object).find<family::Attributes>();
+  const ptrdiff_t at = attributes == nullptr ? -1 : attributes->names.find(name);
   if (at < 0) return false;
-  *value = content.attrs[static_cast<size_t>(at)];
+  *value = attributes->values[static_cast<size_t>(at)];
   return true;
 }
 
@@ -503,7 +512,8 @@ Val force(Recorder& recorder, Val value) {
 }
 
 bool can_build(Heap& heap, uint32_t index, uint32_t time) {
-  if (!heap.trace().virtuals[index].buildable || heap.model(index).begun <= time) return false;
+  const auto* progress = heap.model(index).find<family::Progress>();
+  if (!heap.trace().virtuals[index].buildable || (progress != nullptr && progress->begun <= time)) return false;
   return heap.model(index).kind != VirtualKind::kIterator || !heap.is_stale(index, time);
 }
 
@@ -521,7 +531,7 @@ void share_dict(Recorder& recorder, Val instance) {
   recorder.trace().operands.insert(
       recorder.trace().operands.end(),
       {Val::reg(recorder.trace().virtuals[instance.index()].reg), recorder.reads.owned(names().dict)});
-  recorder.heap.becomes_real(Val::virtual_object(recorder.heap.model(instance).dict), out.index(),
+  recorder.heap.becomes_real(Val::virtual_object(recorder.heap.model(instance).attributes().dict), out.index(),
                              ++recorder.trace().clock);
 }
 
@@ -529,11 +539,11 @@ void share_dict(Recorder& recorder, Val instance) {
 
 // The __dict__ of a fresh instance.
 Val dict_of(Recorder& recorder, Val instance) {
-  const uint32_t known = recorder.heap.model(instance).dict;
+  const uint32_t known = recorder.heap.model(instance).attributes().dict;
   if (known != kNone) return Val::virtual_object(known);
   const Val dict = new_virtual(recorder, VirtualKind::kDict, &PyDict_Type);
-  recorder.heap.model(dict).owner = instance.index();
-  recorder.heap.model(instance).dict = dict.index();
+  recorder.heap.model(dict).get<family::Dict>().owner = instance.index();
+  recorder.heap.model(instance).attributes().dict = dict.index();
   log(recorder, dict, LogOp::kField, Val(), instance);
   if (recorder.heap.is_built(instance)) share_dict(recorder, instance);
   return dict;
@@ -543,7 +553,7 @@ namespace {
 
 // What a generator holds. It is CPython's from now on.
 void materialize_suspended(Recorder& recorder, uint32_t generator) {
-  recorder.heap.model(generator).suspended = nullptr;
+  recorder.heap.model(generator).get<family::Generator>().suspended = nullptr;
   const LogEntry state = recorder.trace().generator_state(generator, recorder.trace().clock);
   if (state.op != LogOp::kFrame) return;
   const FrameState frame = recorder.trace().frame_states[state.index];
@@ -585,8 +595,8 @@ Val materialize(Recorder& recorder, Val value) {
     }
     return Val::reg(recorder.trace().virtuals[index].reg);
   }
-  if (content.owner != kNone) {
-    materialize(recorder, Val::virtual_object(content.owner));
+  if (content.owner() != kNone) {
+    materialize(recorder, Val::virtual_object(content.owner()));
     if (recorder.live() && recorder.trace().virtuals[index].reg != kNone)
       return Val::reg(recorder.trace().virtuals[index].reg);
   }
@@ -606,15 +616,18 @@ Val materialize(Recorder& recorder, Val value) {
   content.building = true;
   for (size_t i = 0; i < content.items.size() && recorder.live(); ++i)
     if (!recorder.heap.is_virtual(content.items[i], VirtualKind::kHandled)) materialize(recorder, content.items[i]);
-  for (size_t i = 0; i < content.attrs.size() && recorder.live(); ++i) materialize(recorder, content.attrs[i]);
-  if (!address && !recorder.heap.virtual_keys.empty())
-    for (size_t i = 0; i < content.keys.size() && recorder.live(); ++i)
-      materialize(recorder, recorder.heap.fresh_key(content.keys[i]));
+  const auto* attributes = content.find<family::Attributes>();
+  for (size_t i = 0; attributes != nullptr && i < attributes->values.size() && recorder.live(); ++i)
+    materialize(recorder, attributes->values[i]);
+  if (const auto* keyed = content.find<family::Keys>(); keyed != nullptr && !recorder.heap.virtual_keys.empty())
+    for (size_t i = 0; i < keyed->keys.size() && recorder.live(); ++i)
+      materialize(recorder, recorder.heap.fresh_key(keyed->keys[i]));
   if (content.kind == VirtualKind::kGenerator && recorder.live()) materialize_suspended(recorder, index);
-  for (size_t i = 0; i < content.traced.size() && recorder.live(); ++i)
-    materialize_frame(recorder, content.traced[i].frame);
+  const auto* exception = content.find<family::Exception>();
+  const bool traced = exception != nullptr && !exception->traced.empty();
+  for (size_t i = 0; traced && i < exception->traced.size() && recorder.live(); ++i)
+    materialize_frame(recorder, exception->traced[i].frame);
   content.building = false;
-  const bool traced = !content.traced.empty();
   if (recorder.live() && traced && !snapshot_usable(recorder, snapshot(recorder)))
     recorder.stop(Abort::kUnbuildable, recorder.snapshots.unusable_reason);
   if (!recorder.live()) return Val();
@@ -629,12 +642,12 @@ Val materialize(Recorder& recorder, Val value) {
     recorder.raise.any_traced_built = true;
   }
   recorder.heap.becomes_real(value, built.index(), time);
-  if (content.dict != kNone) share_dict(recorder, value);
+  if (attributes != nullptr && attributes->dict != kNone) share_dict(recorder, value);
   // Its number may be needed longer than the object, which is not to live longer for it.
   if (content.address != kNone && !recorder.heap.model(content.address).building)
     materialize(recorder, Val::virtual_object(content.address));
-  for (size_t i = 0; i < content.tracebacks.size() && recorder.live(); ++i)
-    if (const Val shown = content.tracebacks[i]; !recorder.heap.model(shown).building) materialize(recorder, shown);
+  for (size_t i = 0; exception != nullptr && i < exception->tracebacks.size() && recorder.live(); ++i)
+    if (const Val shown = exception->tracebacks[i]; !recorder.heap.model(shown).building) materialize(recorder, shown);
   return recorder.live() ? built : Val();
 }
 

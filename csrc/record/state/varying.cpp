@@ -172,7 +172,7 @@ bool learn_places(Recorder& recorder) {
     if (place.what.object != nullptr) learned = recorder.varying()->add(place.container, place.key) || learned;
   for (const auto& content : recorder.heap.models)
     if (content != nullptr && recorder.varying() != nullptr && has_other_items(recorder, *content))
-      learned = recorder.varying()->add(content->home.object(), Py_None) || learned;
+      learned = recorder.varying()->add(content->get<family::List>().home.object(), Py_None) || learned;
   return learned && recorder.varying()->learns_again();
 }
 

@@ -69,7 +69,7 @@ bool add_items(Recorder& recorder, Val list, const Vals& more, const char* metho
 
 // A set gets other keys.
 bool replace_keys(Recorder& recorder, Val set, const KeyList& keys, const char* method, const Vals& args) {
-  const KeyList old = recorder.heap.model(set).keys;
+  const KeyList old = recorder.heap.model(set).keys();
   const bool real = is_real(recorder.heap, set);
   if (real && !call_method(recorder, set, method, args)) return false;
   if (real) recorder.heap.note_lasting();
@@ -82,7 +82,7 @@ bool replace_keys(Recorder& recorder, Val set, const KeyList& keys, const char* 
     if (!real && !old.holds(key)) log(recorder, set, LogOp::kItem, Val(), keep_key(recorder, key));
   recorder.heap.reshape(set);
   Model& content = recorder.heap.model(set);
-  content.keys = keys;
+  content.keys() = keys;
   content.items.clear();
   for (PyObject* key : keys) {
     content.items.push_back(keep_key(recorder, key));
@@ -98,9 +98,9 @@ bool add_keys(Recorder& recorder, Val set, const Objects& keys, const char* meth
   if (real) recorder.heap.note_lasting();
   Model& content = recorder.heap.model(set);
   for (PyObject* key : keys) {
-    if (content.keys.holds(key)) continue;
+    if (content.keys().holds(key)) continue;
     const Val item = keep_key(recorder, key);
-    content.keys.push_back(key);
+    content.keys().push_back(key);
     content.items.push_back(item);
     if (!real) log(recorder, set, LogOp::kItem, Val(), item);
     if (real) recorder.heap.mention(set, item, content.items.size() - 1);
@@ -111,8 +111,8 @@ bool add_keys(Recorder& recorder, Val set, const Objects& keys, const char* meth
 
 // A set loses the key that is number `at` of its model.
 bool remove_key(Recorder& recorder, Val set, size_t at, const char* method, const Vals& args) {
-  PyObject* const key = recorder.heap.model(set).keys[at];
-  const bool real = is_real(recorder.heap, set), last = recorder.heap.model(set).keys.size() == 1;
+  PyObject* const key = recorder.heap.model(set).keys()[at];
+  const bool real = is_real(recorder.heap, set), last = recorder.heap.model(set).keys().size() == 1;
   if (real && !call_method(recorder, set, method, args)) return false;
   if (real) recorder.heap.note_lasting();
   if (real) pin(recorder, keep_key(recorder, key));
@@ -120,7 +120,7 @@ bool remove_key(Recorder& recorder, Val set, size_t at, const char* method, cons
   if (!real && !last) log(recorder, set, LogOp::kDelItem, keep_key(recorder, key), Val());
   recorder.heap.reshape(set);
   Model& content = recorder.heap.model(set);
-  content.keys.erase(static_cast<ptrdiff_t>(at));
+  content.keys().erase(static_cast<ptrdiff_t>(at));
   content.items.erase(content.items.begin() + static_cast<ptrdiff_t>(at));
   return true;
 }

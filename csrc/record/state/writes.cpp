@@ -30,9 +30,15 @@ PyObject* method_of(PyTypeObject* type, const char* name) {
   return cpython::lookup_type(type, key.get());
 }
 
+// The object that existed before and has this model, or Null.
+Val existing(Heap& heap, Val model_of) {
+  const auto* written = heap.model(model_of).find<family::Written>();
+  return written == nullptr ? Val() : written->home;
+}
+
 // The object of a real one.
 Val home(Heap& heap, Val model_of) {
-  const Val place = heap.model(model_of).home;
+  const Val place = existing(heap, model_of);
   return place.is_null() ? Val::reg(heap.trace().virtuals[model_of.index()].reg) : place;
 }
 
@@ -40,7 +46,7 @@ Val home(Heap& heap, Val model_of) {
 
 bool is_real(Heap& heap, Val model_of) {
   return model_of.is_virtual() &&
-         (heap.trace().virtuals[model_of.index()].reg != kNone || !heap.model(model_of).home.is_null());
+         (heap.trace().virtuals[model_of.index()].reg != kNone || !existing(heap, model_of).is_null());
 }
 
 // Facts are forgotten together: what was adopted, and which objects are arguments with known content, are facts too.
@@ -103,16 +109,16 @@ Val writable(Recorder& recorder, Val container) {
   if (guarded && !(list ? recorder.reads.guard_list(object) : recorder.reads.guard_set(object))) return Val();
   Val made = new_virtual(recorder, list ? VirtualKind::kList : VirtualKind::kSet, Py_TYPE(object));
   recorder.trace().virtuals[made.index()].buildable = false;
-  Model& content = recorder.heap.model(made);
-  content.home = container;
-  content.unread = true;
-  content.guarded = guarded;
+  auto& written = recorder.heap.model(made).get<family::Written>();
+  written.home = container;
+  written.unread = true;
+  written.guarded = guarded;
   if (list) {
-    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(object); ++i) content.original.push_back(PyList_GET_ITEM(object, i));
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(object); ++i) written.original.push_back(PyList_GET_ITEM(object, i));
   } else {
     Py_ssize_t position = 0;
     PyObject* item;
-    while (cpython::next_set_item(object, &position, &item)) content.original.push_back(item);
+    while (cpython::next_set_item(object, &position, &item)) written.original.push_back(item);
   }
   bool created;
   recorder.reads.facts.find(object, FactKind::kAdopted, &created).guard = made.index();
@@ -123,7 +129,9 @@ Val writable(Recorder& recorder, Val container) {
 bool is_unread(Recorder& recorder, Val container) {
   PyObject* object = container.object();
   const Fact* fact = object == nullptr ? nullptr : recorder.reads.facts.get(object, FactKind::kAdopted);
-  return fact != nullptr && recorder.heap.models[fact->guard]->unread && !recorder.heap.models[fact->guard]->guarded;
+  if (fact == nullptr) return false;
+  const auto& written = recorder.heap.model(fact->guard).get<family::Written>();
+  return written.unread && !written.guarded;
 }
 
 // Where the content of a container is: the model of one that was adopted, else itself. Null: it cannot be known.
@@ -134,34 +142,36 @@ Val content_of(Recorder& recorder, Val container) {
   const Val found = Val::virtual_object(fact->guard);
   if (has_changed(recorder, found)) return Val();
   Model& content = recorder.heap.model(found);
-  if (!content.unread) return found;
-  if (content.original.size() > 4096) return Val();
+  auto& written = content.get<family::Written>();
+  if (!written.unread) return found;
+  if (written.original.size() > 4096) return Val();
   recorder.heap.note_lasting();
-  content.unread = false;
+  written.unread = false;
   Guard guard{};
   guard.op = content.kind == VirtualKind::kList ? GuardOp::kList : GuardOp::kSet;
   guard.subject = container;
   guard.first = static_cast<uint32_t>(recorder.trace().guard_items.size());
-  guard.count = static_cast<uint32_t>(content.original.size());
+  guard.count = static_cast<uint32_t>(written.original.size());
   Vals items;
-  for (PyObject* item : content.original) {
+  for (PyObject* item : written.original) {
     if (content.kind == VirtualKind::kSet && !cpython::is_native_key(item)) return Val();
     items.push_back(constant(recorder, item));
     if (content.kind == VirtualKind::kSet) meet_key(recorder, item);
-    if (!content.guarded) recorder.trace().guard_items.push_back(item);
+    if (!written.guarded) recorder.trace().guard_items.push_back(item);
   }
-  if (!content.guarded) recorder.trace().guards.push_back(guard);
+  if (!written.guarded) recorder.trace().guards.push_back(guard);
   if (content.kind == VirtualKind::kList) {
     content.items.insert(content.items.begin(), items.begin(), items.end());
     for (size_t i = 0; i < items.size(); ++i) recorder.heap.mention(found, items[i], i);
     return found;
   }
-  const KeyList added = std::move(content.keys);
-  content.keys = Objects(content.original.begin(), content.original.end());
+  KeyList& keys = content.keys();
+  const KeyList added = std::move(keys);
+  keys = Objects(written.original.begin(), written.original.end());
   for (PyObject* key : added)
-    if (!content.keys.holds(key)) content.keys.push_back(key);
+    if (!keys.holds(key)) keys.push_back(key);
   content.items.clear();
-  for (PyObject* key : content.keys) {
+  for (PyObject* key : keys) {
     content.items.push_back(keep_key(recorder, key));
     recorder.heap.mention(found, content.items.back(), content.items.size() - 1);
   }
@@ -174,15 +184,15 @@ Val content_to_drop(Recorder& recorder, Val container) {
   PyObject* object = container.object();
   const Val made = writable(recorder, container);
   if (object == nullptr || made.is_null()) return made;
-  Model& content = recorder.heap.model(made);
-  if (!content.unread || content.guarded || !cpython::holds_quiet_items(object)) return content_of(recorder, container);
+  auto& written = recorder.heap.model(made).get<family::Written>();
+  if (!written.unread || written.guarded || !cpython::holds_quiet_items(object)) return content_of(recorder, container);
   Guard guard{};
   guard.op = GuardOp::kQuiet;
   guard.subject = container;
   recorder.reads.add_guard(guard);
   recorder.heap.note_lasting();
-  content.unread = false;
-  content.original.clear();
+  written.unread = false;
+  written.original.clear();
   return made;
 }
 

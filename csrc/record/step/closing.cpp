@@ -61,7 +61,7 @@ bool closes_silently(Heap& heap, const ShadowFrame& frame) {
 // or has no close().
 bool closes_alone(Heap& heap, Val generator) {
   static PyObject* const close = PyUnicode_InternFromString("close");
-  if (!closes_silently(heap, *heap.model(generator).suspended)) return false;
+  if (!closes_silently(heap, *heap.model(generator).get<family::Generator>().suspended)) return false;
   const Val delegate = delegate_of(heap, generator);
   if (delegate.is_null()) return true;
   if (heap.is_virtual(delegate, VirtualKind::kGenerator))
@@ -104,8 +104,8 @@ bool finalize_popped(Recorder& recorder, cpython::Frame* frame) {
 // A generator that nobody else has seen was begun and is not at its end: closing it may run code of the user's.
 bool leaves_generator(Recorder& recorder) {
   for (size_t i = 0; i < recorder.heap.models.size(); ++i) {
-    const auto& content = recorder.heap.models[i];
-    if (content->kind != VirtualKind::kGenerator || content->suspended == nullptr) continue;
+    const auto* known = recorder.heap.models[i]->find<family::Generator>();
+    if (known == nullptr || known->suspended == nullptr) continue;
     const Val generator = Val::virtual_object(static_cast<uint32_t>(i));
     if (!may_resume(recorder.heap, generator) || !has_begun(recorder.heap, generator)) continue;
     if (!closes_alone(recorder.heap, generator)) return true;

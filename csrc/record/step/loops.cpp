@@ -144,7 +144,7 @@ Py_ssize_t items_left(Heap& heap, Val iterator) {
   if (source.is_const() && PyRange_Check(source.object())) size = PyObject_Size(source.object());
   if (heap.is_virtual(source, VirtualKind::kList) || heap.is_virtual(source, VirtualKind::kTuple))
     size = static_cast<Py_ssize_t>(heap.model(source).items.size());
-  return std::max<Py_ssize_t>(size - static_cast<Py_ssize_t>(heap.model(iterator).position), 0);
+  return std::max<Py_ssize_t>(size - static_cast<Py_ssize_t>(heap.model(iterator).get<family::Iterator>().position), 0);
 }
 
 // C code asks for what the innermost frame, or one outside of it, gives.

@@ -87,11 +87,11 @@ bool make_iterator(Recorder& recorder, ShadowFrame& frame, Val iterable, int pop
 }
 
 // The order of a set is found once, unless foreign code has run: an iterator whose set was reshaped is stale.
-static int set_item_at(Recorder& recorder, Model& iterator, Val* item) {
+static int set_item_at(Recorder& recorder, Val source, family::Iterator& iterator, Val* item) {
   const size_t epoch = recorder.trace().epochs.size();
   if (iterator.ahead.empty() || iterator.ahead_epoch != epoch) {
     Vals items;
-    if (!try_items(recorder, iterator.items[0], &items)) return -1;
+    if (!try_items(recorder, source, &items)) return -1;
     if (!iterator.ahead.empty() && iterator.ahead.all() != items) return -1;
     iterator.ahead.all() = items;
     iterator.ahead_epoch = epoch;
@@ -104,9 +104,9 @@ static int set_item_at(Recorder& recorder, Model& iterator, Val* item) {
 int next_item(Recorder& recorder, Val iterator, Val* item) {
   if (!iterator.is_virtual()) return -1;
   Model& content = recorder.heap.model(iterator);
-  if (content.kind == VirtualKind::kIterator) {
+  if (auto* progress = content.find<family::Iterator>()) {
     const bool deque = content.type == deque_iterator_type();  // looks at it even where it has ended
-    if (content.position == kExhausted && !deque) return 0;
+    if (progress->position == kExhausted && !deque) return 0;
     if (recorder.heap.is_stale(iterator.index(), recorder.trace().clock)) return -1;
     const Val source = content.items[0];
     if (!has_first_size(recorder, content)) return -1;  // foreign code reshaped it
@@ -115,13 +115,13 @@ int next_item(Recorder& recorder, Val iterator, Val* item) {
     const bool set = of == &PySet_Type || of == &PyFrozenSet_Type;
     // That of a list counts down from where the list ended then.
     const bool down = content.type == &PyListRevIter_Type;
-    const Py_ssize_t index = down ? next_reversed(content) : static_cast<Py_ssize_t>(content.position);
-    const int more = set         ? set_item_at(recorder, content, item)
+    const Py_ssize_t index = down ? next_reversed(content) : static_cast<Py_ssize_t>(progress->position);
+    const int more = set         ? set_item_at(recorder, source, *progress, item)
                      : index < 0 ? 0
                                  : item_at(recorder, source, static_cast<size_t>(index), reversed && !down, item);
     if (more < 0) return -1;
-    content.position = more > 0 ? content.position + 1 : kExhausted;
-    log(recorder, iterator, LogOp::kIndex, Val(), Val(), content.position);
+    progress->position = more > 0 ? progress->position + 1 : kExhausted;
+    log(recorder, iterator, LogOp::kIndex, Val(), Val(), progress->position);
     return more;
   }
   return -1;

@@ -166,8 +166,13 @@ bool truth(Recorder& recorder, Val value, bool* out) {
         *out = !content.items.empty();
         return true;
       case VirtualKind::kDict:
+        if (const auto* attributes = attributes_of(recorder.heap, content)) {
+          *out = !attributes->names.empty();
+          return true;
+        }
+        [[fallthrough]];
       case VirtualKind::kSet:
-        *out = content.owner != kNone ? !recorder.heap.model(content.owner).names.empty() : !content.keys.empty();
+        *out = !content.keys().empty();
         return true;
       case VirtualKind::kView: {
         Objects keys;
@@ -181,7 +186,7 @@ bool truth(Recorder& recorder, Val value, bool* out) {
         PyObject* python_bool = recorder.reads.lookup_type(type, names().bool_);
         PyObject* python_len = recorder.reads.lookup_type(type, names().len);
         if (python_bool != nullptr || (python_len != nullptr && Py_TYPE(python_len) == &PyFunction_Type)) return false;
-        *out = python_len == nullptr || !content.keys.empty();
+        *out = python_len == nullptr || !content.keys().empty();
         return recorder.live();
       }
       default:

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "cpython/bytecode.h"
+#include "cpython/objects.h"
 #include "cpython/operators.h"
 #include "exec/materialise.h"
 #include "exec/registers.h"
@@ -262,6 +263,19 @@ Ref finish_binary(PyThreadState* ts, Frame* frame, const FrameState& state, Ref 
   return result;
 }
 
+// As slot_sq_length of typeobject.c and len(). Null: it raises.
+Ref finish_length(PyThreadState* ts, Frame* frame, const Ref& result) {
+  const cpython::LinkedFrame link(ts, frame);
+  const Ref number = PyLong_Check(result.get()) ? Ref::borrow(result.get()) : Ref::steal(PyNumber_Index(result.get()));
+  if (!number) return Ref();
+  if (cpython::int_sign(number.get()) < 0) {
+    PyErr_SetString(PyExc_ValueError, "__len__() should return >= 0");
+    return Ref();
+  }
+  const Py_ssize_t length = PyNumber_AsSsize_t(number.get(), PyExc_OverflowError);
+  return length < 0 ? Ref() : Ref::steal(PyLong_FromSsize_t(length));
+}
+
 // The frame's call has returned `result` (null: raised); the frame stands at the call.
 PyObject* Exit::go_on(PyThreadState* ts, Frame* frame, Level* level, Ref result) {
   const FrameState& state = *level->state;
@@ -273,6 +287,11 @@ PyObject* Exit::go_on(PyThreadState* ts, Frame* frame, Level* level, Ref result)
       SavedError raised;
       result = Ref();
     }
+  }
+  if (result && state.continuation == Continuation::kLength) {
+    Ref length = finish_length(ts, frame, result);
+    SavedError raised;
+    result = std::move(length);
   }
   if (result && state.continuation == Continuation::kBinary)
     result = finish_binary(ts, frame, state, std::move(result));

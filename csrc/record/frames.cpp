@@ -303,6 +303,20 @@ void Recorder::leave_root(ShadowFrame& shadow, PyObject* result) {
   end_events();
 }
 
+namespace {
+
+// What len() gives where __len__ returned this. Null: it raises, or a replay may not get a length (see guard_length).
+Val as_length(Recorder& recorder, Val value) {
+  PyObject* const object = recorder.heap.real(value);
+  if (object == nullptr || !PyLong_Check(object) || cpython::int_sign(object) < 0) return Val();
+  if (value.is_reg()) return recorder.trace().regs[value.index()].rep == Rep::kInt ? value : Val();
+  const Py_ssize_t length = PyLong_AsSsize_t(object);
+  if (length < 0) return PyErr_Clear(), Val();
+  return PyLong_CheckExact(object) ? value : recorder.reads.owned(Ref::steal(PyLong_FromSsize_t(length)).get());
+}
+
+}  // namespace
+
 void inner_returned(Recorder& recorder, ShadowFrame& outer, Val value) {
   Pending& pending = outer.pending;
   switch (pending.then) {
@@ -318,6 +332,10 @@ void inner_returned(Recorder& recorder, ShadowFrame& outer, Val value) {
           recorder.heap.type_of(value) == nullptr)
         return recorder.stop(Abort::kUnknownOperand, "what an operator's method returned");
       pending.result = value;
+      break;
+    case Then::kLength:
+      pending.result = as_length(recorder, value);
+      if (pending.result.is_null()) return recorder.stop(Abort::kUnknownOperand, "what __len__ returned");
       break;
     default:
       pending.result = value;

@@ -344,10 +344,11 @@ bool unwind(Recorder& recorder, ShadowFrame& frame) {
 // The operands whose types the instruction looks at.
 void learn_operands(Recorder& recorder, ShadowFrame& frame, Instruction now) {
   const cpython::Looks looks = cpython::looks_of(now);
-  // NotImplemented is no result of an operator.
-  if (now.is(Operation::kReturn) &&
-      (recorder.frames.size() < 2 || recorder.frames[recorder.frames.size() - 2]->pending.then != Then::kBinary))
-    return;
+  if (now.is(Operation::kReturn)) {  // NotImplemented is no result of an operator, and a length is an int
+    const Then then =
+        recorder.frames.size() < 2 ? Then::kPush : recorder.frames[recorder.frames.size() - 2]->pending.then;
+    if (then != Then::kBinary && then != Then::kLength) return;
+  }
   // A function of Python looks itself into what it is called with, and most other callables are opaque.
   const bool call = now.is(Operation::kCall) || now.is(Operation::kCallNames);
   PyObject* callable = call ? frame.top(looks.last).object() : nullptr;

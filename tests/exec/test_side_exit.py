@@ -62,6 +62,67 @@ def test_init_must_return_none(probe: ModuleType) -> None:
         make(1)
 
 
+class Whole(int):
+    pass
+
+
+class Index:
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __index__(self) -> Any:
+        return self.value
+
+
+class Sized:
+    def __init__(self, length: Any) -> None:
+        self.length = length
+
+    def __len__(self) -> Any:
+        return self.length
+
+
+def measure(sized: Any) -> Any:
+    try:
+        length = len(sized)
+    except Exception as error:
+        return type(error), str(error)
+    return type(length), length
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        0,
+        3,
+        True,
+        Whole(2),
+        Index(4),
+        -1,
+        Whole(-1),
+        Index(-1),
+        2**70,
+        Whole(2**70),
+        Index(2**70),
+        "none",
+    ],
+    ids=lambda value: type(value).__name__ + str(getattr(value, "value", value)),
+)
+def test_a_length_is_what_len_makes_of_it(probe: ModuleType, value: Any) -> None:
+    expected = measure(Sized(value))
+    outer = frame(
+        measure,
+        "len",
+        [reg(0)] + [None] * (measure.__code__.co_nlocals - 1),
+        [],
+        continuation="length",
+    )
+    inner = frame(helper, "isinstance", [const(value)], [const(False)], parent=0)
+    probe.arm(measure.__code__, leaving(measure, [outer, inner]))
+    assert measure(Sized("never asked")) == expected
+    assert probe.disarm() == (1, 0)
+
+
 def test_setter_gives_nothing(probe: ModuleType) -> None:
     Made.log.clear()
     setter = Made.__dict__["item"].fset
@@ -98,7 +159,13 @@ def test_a_call_that_raises_raises_there(probe: ModuleType) -> None:
     trace = leaving(guarded, [state])
     trace["regs"] = 2
     trace["nodes"] = [
-        {"op": "kCall", "a": const(int), "operands": [const("no number")], "out": 1, "snapshot": 0},
+        {
+            "op": "kCall",
+            "a": const(int),
+            "operands": [const("no number")],
+            "out": 1,
+            "snapshot": 0,
+        },
         {"op": "kReturn", "a": reg(1)},
     ]
     probe.arm(guarded.__code__, trace)
@@ -142,7 +209,14 @@ def deep(n: int) -> int:
 
 
 def test_recursion_limit_is_as_without(probe: ModuleType) -> None:
-    probe.arm(deep.__code__, returning(deep, const(5), guards=[{"op": "kScalar", "subject": reg(0), "expected": 40}]))
+    probe.arm(
+        deep.__code__,
+        returning(
+            deep,
+            const(5),
+            guards=[{"op": "kScalar", "subject": reg(0), "expected": 40}],
+        ),
+    )
     assert deep(50) == 15
     with pytest.raises(RecursionError):
         deep(100_000)

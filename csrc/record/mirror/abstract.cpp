@@ -203,22 +203,18 @@ Task<bool> is_true(Drive& drive, Val value) {
   if (truth(recorder, value, &yes)) co_return yes;
   PyTypeObject* type = recorder.live() ? guarded_type(recorder, value) : nullptr;
   if (type == nullptr) co_await drive.unknown();
-  PyObject* method = recorder.reads.lookup_type(type, names().bool_);
-  const bool counts = method == nullptr;
-  Vals none;
-  Val answer = co_await call_special(drive, value, counts ? names().len : names().bool_, none);
-  PyObject* object = answer.object();
-  if (answer.is_reg() && recorder.heap.type_of(answer) == (counts ? &PyLong_Type : &PyBool_Type)) {
-    if (!truth(recorder, answer, &yes)) co_await drive.unknown();
-    co_return yes;
+  const bool counts = recorder.reads.lookup_type(type, names().bool_) == nullptr;
+  Val answer;
+  if (counts) {
+    answer = co_await length(drive, value);
+  } else {
+    Vals none;
+    answer = co_await call_special(drive, value, names().bool_, none);
+    // Anything but a bool makes CPython raise.
+    if (recorder.heap.type_of(answer) != &PyBool_Type) co_await drive.unknown();
   }
-  // Anything but a bool, or a length that is no small number, makes CPython raise.
-  if (object == nullptr || !(counts ? PyLong_CheckExact(object) : PyBool_Check(object))) co_await drive.unknown();
-  if (!counts) co_return object == Py_True;
-  int overflow = 0;
-  const long long length = PyLong_AsLongLongAndOverflow(object, &overflow);
-  if (overflow != 0 || length < 0) co_await drive.unknown();
-  co_return length != 0;
+  if (!truth(recorder, answer, &yes)) co_await drive.unknown();
+  co_return yes;
 }
 
 Task<Val> truth_of(Drive& drive, Arguments args) {

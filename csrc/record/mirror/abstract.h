@@ -35,6 +35,9 @@ Task<Vals> collect(Drive& drive, Val iterable);
 // The same by code that first asks how many there are: list(), tuple(), extend, sorted. It has done nothing else before,
 // and does nothing with the items before it has all; else not `first`.
 Task<Vals> collect_all(Drive& drive, Val iterable, bool first = true);
+// len(value) of a class with __len__ in Python. `last`: it is the result of the instruction.
+Task<Val> length(Drive& drive, Val value, bool last = false);
+Task<Val> length_of(Drive& drive, Arguments args);  // the same as a call
 // PyObject_LengthHint: __len__, else __length_hint__, if the class has them in Python.
 Task<bool> ask_length(Drive& drive, Val iterable);
 // Drawing from it may run Python, or end early: what draws must do as CPython does between two items.

@@ -2,6 +2,7 @@
 #include <unordered_map>
 
 #include "cpython/keys.h"
+#include "record/calls.h"
 #include "record/mirror/abstract.h"
 #include "record/mirror/builtins.h"
 #include "record/mirror/restart.h"
@@ -210,18 +211,38 @@ bool is_drawn(Heap& heap, Val iterable) {
   return is_iterator(heap, iterable) || type == nullptr || type->tp_iter == cpython::slot_functions().iter;
 }
 
+// The frame of __len__ is left with kLength, so that a replay takes its result as len() does.
+Task<Val> length(Drive& drive, Val value, bool last) {
+  Recorder& recorder = drive.recorder();
+  PyTypeObject* type = value.is_reg() ? recorder.heap.type_of(value) : guarded_type(recorder, value);
+  PyObject* method = type == nullptr ? nullptr : python_method(recorder.reads, type, names().len);
+  if (method == nullptr || !recorder.live()) co_await drive.unknown();
+  Arguments args;
+  args.values.push_back(value);
+  const Invoke outcome = invoke_function(recorder, drive.frame(), Val::constant(method), args, Then::kLength, 0);
+  if (last && drive.leave(outcome)) co_await Drive::Never();
+  const Inner inner = co_await drive.wait(outcome);
+  if (inner.raised) co_await drive.pass_on();
+  co_return inner.value;
+}
+
+Task<Val> length_of(Drive& drive, Arguments args) {
+  const Val result = co_await length(drive, args.values[0], true);
+  co_return result;
+}
+
 Task<bool> ask_length(Drive& drive, Val iterable) {
   static PyObject* const hint = PyUnicode_InternFromString("__length_hint__");
   Recorder& recorder = drive.recorder();
   PyTypeObject* type = guarded_type(recorder, iterable);
   if (type == nullptr) co_return true;
-  for (PyObject* name : {names().len, hint}) {
-    if (python_method(recorder.reads, type, name) == nullptr) continue;
+  if (python_method(recorder.reads, type, names().len) != nullptr) {
+    co_await length(drive, iterable);
+  } else if (python_method(recorder.reads, type, hint) != nullptr) {
     Vals none;
-    Val length = co_await call_special(drive, iterable, name, none);
-    PyObject* number = length.object();
+    Val hinted = co_await call_special(drive, iterable, hint, none);
+    PyObject* number = hinted.object();
     if (number == nullptr || !PyLong_CheckExact(number) || cpython::int_sign(number) < 0) co_await drive.unknown();
-    break;
   }
   co_return true;
 }

@@ -71,10 +71,17 @@ Invoke container_contains(Recorder& recorder, ShadowFrame& frame, Arguments& arg
   return contains(recorder, frame, args.values[0], args.values[1], pops, false) ? Invoke::kStarted : Invoke::kUnknown;
 }
 
+// The class says so in Python, whatever it derives from.
+bool has_own_length(Recorder& recorder, Val value, PyTypeObject* type) {
+  PyObject* dict = nullptr;
+  if (value.is_const() && !guard_instance(recorder, value.object(), &dict)) return false;
+  return python_method(recorder.reads, type, names().len) != nullptr;
+}
+
 Invoke builtin_len(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
   if (is_unread(recorder, args.values[0]) && !is_filled(recorder.heap, args.values[0]))
     return compute(recorder, frame, recorder.called, args.values, pops);
-  Val value = content_of(recorder, args.values[0]);
+  Val value = args.values[0];
   PyTypeObject* type = recorder.heap.type_of(value);
   if (type == nullptr) return Invoke::kUnknown;
   if (touches_tensor(recorder, value)) {
@@ -82,14 +89,17 @@ Invoke builtin_len(Recorder& recorder, ShadowFrame& frame, Arguments& args, int 
       return recorder.live() ? Invoke::kStarted : Invoke::kStopped;
     return Invoke::kUnknown;
   }
+  if ((type->tp_flags & Py_TPFLAGS_HEAPTYPE) != 0 && has_own_length(recorder, value, type))
+    return drive(recorder, frame, length_of, args, pops);
+  if (!recorder.live()) return Invoke::kStopped;
+  value = content_of(recorder, value);
   Py_ssize_t size = -1;
   Vals items;
   Objects keys;
   if (value.is_virtual() && recorder.heap.model(value).kind == VirtualKind::kSet) {
     size = static_cast<Py_ssize_t>(recorder.heap.model(value).keys().size());
   } else if (recorder.heap.is_virtual(value, VirtualKind::kView) || is_dict_like(recorder.heap, value)) {
-    bool python = type->tp_as_mapping != nullptr && type->tp_as_mapping->mp_length == cpython::slot_functions().len;
-    if (!python && dict_content(recorder, value, &keys, &items)) size = static_cast<Py_ssize_t>(keys.size());
+    if (dict_content(recorder, value, &keys, &items)) size = static_cast<Py_ssize_t>(keys.size());
   } else if (value.object() != nullptr &&
              (PyUnicode_CheckExact(value.object()) || PyBytes_CheckExact(value.object()))) {
     size = PyObject_Length(value.object());
@@ -101,14 +111,8 @@ Invoke builtin_len(Recorder& recorder, ShadowFrame& frame, Arguments& args, int 
     size = count_items(recorder, value);
   }
   if (!recorder.live()) return Invoke::kStopped;
-  if (size >= 0) return give(recorder, frame, pops, recorder.reads.owned(Ref::steal(PyLong_FromSsize_t(size)).get()));
-  PyObject* dict = nullptr;
-  if (value.is_const() && !guard_instance(recorder, value.object(), &dict)) return Invoke::kStopped;
-  PyObject* method = python_method(recorder.reads, type, names().len);
-  if (method == nullptr) return Invoke::kUnknown;
-  Arguments inner;
-  inner.values = {value};
-  return invoke_function(recorder, frame, Val::constant(method), inner, Then::kPush, pops);
+  if (size < 0) return Invoke::kUnknown;
+  return give(recorder, frame, pops, recorder.reads.owned(Ref::steal(PyLong_FromSsize_t(size)).get()));
 }
 
 // dict(mapping), where code of the program may say what it has.

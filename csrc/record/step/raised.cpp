@@ -25,7 +25,8 @@ bool is_handled(const FrameStack& frames) {
     const ShadowFrame& frame = *frames[i];
     const Pending& pending = frame.pending;
     const bool hands_on = pending.then == Then::kPush || pending.then == Then::kInit || pending.then == Then::kDrop ||
-                          pending.then == Then::kReplace || (pending.then == Then::kNext && pending.is<Resuming>());
+                          pending.then == Then::kReplace || pending.then == Then::kLength ||
+                          (pending.then == Then::kNext && pending.is<Resuming>());
     if (i + 1 < frames.size() && (frame.drive || !hands_on)) return false;
     cpython::Handler handler;
     if (cpython::find_own_handler(frame.code, frame.operation, &handler)) return true;

@@ -6,6 +6,7 @@
 #include "record/state/inputs.h"
 #include "record/state/instances.h"
 #include "record/state/pending.h"
+#include "record/state/scalars.h"
 #include "record/state/snapshot.h"
 #include "record/state/values.h"
 #include "record/state/varying.h"
@@ -24,6 +25,23 @@ PyObject* co_name(ShadowFrame& frame, int i) {
 
 PyObject* frame_globals(ShadowFrame& frame) {
   return cpython::globals(frame.frame);
+}
+
+// len() waits for what the innermost frame returns.
+bool returns_length(FrameStack& frames) {
+  return frames.size() > 1 && frames[frames.size() - 2]->pending.then == Then::kLength;
+}
+
+// A replay leaves where a length is negative: len() raises then.
+Val guarded_length(Recorder& recorder, Val value) {
+  PyObject* const object = recorder.heap.real(value);
+  if (!value.is_reg() || object == nullptr || !PyLong_CheckExact(object)) return value;
+  if (recorder.trace().regs[value.index()].rep == Rep::kObject) value = recorder.unbox(value, object);
+  const Val zero = recorder.reads.owned(Ref::steal(PyLong_FromLong(0)).get());
+  bool negative = false;
+  const Val answer = value.is_null() ? Val() : scalar_node(recorder, ScalarOp::kLess, value, zero);
+  if (!answer.is_null() && number_truth(recorder, answer, &negative)) return value;
+  return recorder.stop(Abort::kUnknownOperand, "a length"), Val();
 }
 
 // found as find_item() has it.
@@ -248,6 +266,7 @@ bool simple(Recorder& recorder, ShadowFrame& frame, Instruction now) {
       return true;
     case Operation::kReturn:
       note_return(recorder);
+      if (returns_length(recorder.frames)) frame.top() = guarded_length(recorder, frame.top());
       frame.result = frame.pop();
       return true;
     case Operation::kReturnConst:

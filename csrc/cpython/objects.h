@@ -164,6 +164,15 @@ inline PyDictKeysObject* shared_keys(PyTypeObject* type) noexcept {
   return PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE) ? reinterpret_cast<PyHeapTypeObject*>(type)->ht_cached_keys
                                                       : nullptr;
 }
+// The values under the shared keys: inline ones, or those that a dict shows which the object alone holds: vars() makes
+// such a dict, and it stays. Null: neither.
+inline PyDictValues* own_values(PyObject* object) noexcept {
+  if (PyDictValues* values = inline_values(object)) return values;
+  PyObject* dict = has_managed_dict(Py_TYPE(object)) ? instance_dict(object) : nullptr;
+  if (dict == nullptr || !PyDict_CheckExact(dict) || Py_REFCNT(dict) != 1) return nullptr;
+  const auto* shown = reinterpret_cast<PyDictObject*>(dict);
+  return shown->ma_keys == shared_keys(Py_TYPE(object)) ? shown->ma_values : nullptr;
+}
 // What kInlineSlot guards: the address of the shared keys.
 inline uint64_t shared_keys_id(PyTypeObject* type) noexcept {
   return reinterpret_cast<uintptr_t>(shared_keys(type));

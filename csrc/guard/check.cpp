@@ -158,20 +158,32 @@ bool check_set(const Trace& trace, const Guard& guard, PyObject* set, Mismatch* 
   return true;
 }
 
+// Inline values. Those of one object, which no register has, may be shown by a dict, too, that nothing else has.
+PyDictValues* values_of(const Guard& guard, PyObject* object) noexcept {
+  return guard.subject.is_const() ? cpython::own_values(object) : cpython::inline_values(object);
+}
+
 bool check_inline(const Trace& trace, const Guard& guard, PyObject* object, Mismatch* why) noexcept {
   PyTypeObject* type = Py_TYPE(object);
   if (type != expected_type(guard)) return fails(why, What::kOther);
-  if (cpython::inline_values(object) == nullptr) return false;
+  const PyDictValues* values = values_of(guard, object);
+  if (values == nullptr) return false;
   if (guard.op == GuardOp::kNoInlineSlot) return cpython::current_shared_keys_version(type) == guard.number;
   if (cpython::shared_keys_id(type) != guard.number) return false;
-  PyObject* now = cpython::inline_value(object, guard.aux);
+  PyObject* now = values->values[guard.aux];
   return is_item(trace, guard.first, now) || fails_at_item(why, guard, guard.first, now);
 }
 
 bool load_inline(const Guard& guard, Reg* regs, PyObject* object) noexcept {
   PyTypeObject* type = Py_TYPE(object);
-  return type == expected_type(guard) && cpython::inline_values(object) != nullptr &&
-         cpython::shared_keys_id(type) == guard.number && load(guard, regs, cpython::inline_value(object, guard.aux));
+  if (type != expected_type(guard) || cpython::shared_keys_id(type) != guard.number) return false;
+  const PyDictValues* values = values_of(guard, object);
+  return values != nullptr && load(guard, regs, values->values[guard.aux]);
+}
+
+bool has_own_dict(PyObject* object) noexcept {
+  PyObject* dict = cpython::instance_dict(object);
+  return dict == nullptr || Py_REFCNT(dict) == 1;
 }
 
 bool check_instance(const Guard& guard, PyObject* object, Mismatch* why) noexcept {
@@ -319,6 +331,8 @@ bool check_guard(const Trace& trace, const Guard& guard, Reg* regs, Mismatch* wh
       return subject != regs[guard.number].object;
     case GuardOp::kUnshared:
       return Py_REFCNT(subject) == 1;
+    case GuardOp::kOwnDict:
+      return has_own_dict(subject);
     case GuardOp::kSuspended:
       return check_suspended(trace, guard, subject);
     case GuardOp::kLoadSuspended:
@@ -382,6 +396,7 @@ FastKind fast_kind(const Guard& guard) noexcept {
     case GuardOp::kSame:
     case GuardOp::kNotSame:
     case GuardOp::kUnshared:
+    case GuardOp::kOwnDict:
     case GuardOp::kSuspended:
     case GuardOp::kLoadSuspended:
     case GuardOp::kLoadCount:

@@ -106,13 +106,14 @@ Miss learn_items(const Trace& trace, const Guard& guard, PyObject* dict, Varying
 
 Miss learn_inline(const Trace& trace, const Guard& guard, PyObject* object, Varying* varying, Gone* gone) {
   PyTypeObject* type = Py_TYPE(object);
-  if (type != reinterpret_cast<PyTypeObject*>(guard.expected) || cpython::inline_values(object) == nullptr ||
+  const PyDictValues* values = cpython::own_values(object);
+  if (type != reinterpret_cast<PyTypeObject*>(guard.expected) || values == nullptr ||
       cpython::shared_keys_id(type) != guard.number)
     return Miss::kOther;
   PyObject* name = cpython::shared_key(type, guard.aux);
   PyObject* before = trace.guard_items[guard.first];
   const bool scalar = trace.guard_item_scalar[guard.first] != 0;
-  if (name == nullptr || !is_other(cpython::inline_value(object, guard.aux), before, scalar)) return Miss::kOther;
+  if (name == nullptr || !is_other(values->values[guard.aux], before, scalar)) return Miss::kOther;
   gone->add(before, scalar);
   return number_miss(varying->miss(object, name));
 }
@@ -272,6 +273,7 @@ Miss learn_guard(const Trace& trace, const Guard& guard, const Reg* regs, Varyin
     case GuardOp::kSame:
     case GuardOp::kNotSame:
     case GuardOp::kUnshared:
+    case GuardOp::kOwnDict:
     case GuardOp::kSuspended:
     case GuardOp::kLoadSuspended:
     case GuardOp::kLoadCount:

@@ -362,6 +362,7 @@ void Sources::follow(const Guard& guard) {
     case GuardOp::kSame:
     case GuardOp::kNotSame:
     case GuardOp::kUnshared:
+    case GuardOp::kOwnDict:
     case GuardOp::kAbcRegistry:
     case GuardOp::kRecursionLimit:
       break;

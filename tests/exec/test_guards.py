@@ -181,7 +181,29 @@ def test_inline_values(probe: ModuleType) -> None:
     arm(probe, {**absent, "number": probe.facts(Inline)["keys"]})
     assert holds(probe, 0)
     assert it.__dict__ == {}
+    assert holds(probe, 0)  # nothing but the object holds the dict, which shows the same values
+    made = it.__dict__
     assert not holds(probe, 0)
+    assert made == {}
+    arm(probe, {**absent, "number": probe.facts(Inline)["keys"], "subject": reg(0)})
+    assert not holds(probe, it)
+    del made
+    assert not holds(probe, it)
+    assert holds(probe, Inline(5))
+    it.__dict__ = {"a": 5}
+    arm(probe, slot)
+    assert not holds(probe, 0)
+
+
+def test_own_dict(probe: ModuleType) -> None:
+    it = Inline(5)
+    arm(probe, {"op": "kOwnDict", "subject": const(it)})
+    assert holds(probe, 0)
+    held = it.__dict__
+    assert not holds(probe, 0)
+    assert probe.miss(0).endswith(": something else holds its __dict__")
+    del held
+    assert holds(probe, 0)
 
 
 @pytest.mark.parametrize("make", [dict, lambda **items: Plain(**items).__dict__], ids=["combined", "split"])

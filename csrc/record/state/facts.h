@@ -32,7 +32,7 @@ enum class FactKind : uint8_t {
   kAdopted,   // the index of the model of a container that is written
   kArgument,  // the index of the model of an argument
   kResult,    // by number of the register
-  kNoDictYet,
+  kOwnDict,
   kNativeKeys,  // of a dict: stamp is the version for which that was looked at
 };
 

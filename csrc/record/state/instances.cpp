@@ -68,21 +68,19 @@ bool guard_no_dict(Recorder& recorder, PyObject* object) {
 
 // An instance with inline values that is written: a dict of its own might be what an argument is or has, or what
 // foreign code returned.
-void guard_no_dict_yet(Recorder& recorder, PyObject* object) {
+void guard_own_dict(Recorder& recorder, PyObject* object) {
   const bool shared =
       !recorder.trace().epochs.empty() ||
       std::any_of(recorder.heap.arguments.begin(), recorder.heap.arguments.end(), [&](Val argument) {
         return recorder.heap.type_of(argument) != &PyList_Type && recorder.heap.type_of(argument) != &PyTuple_Type;
       });
   bool created = false;
-  if (shared) recorder.reads.facts.find(object, FactKind::kNoDictYet, &created);
+  if (shared) recorder.reads.facts.find(object, FactKind::kOwnDict, &created);
   if (!created) return;
-  Guard unset{};
-  unset.op = GuardOp::kSlot;
-  unset.subject = Val::constant(object);
-  unset.number =
-      static_cast<uint64_t>(reinterpret_cast<char*>(cpython::dict_slot(object)) - reinterpret_cast<char*>(object));
-  recorder.reads.add_guard(unset);
+  Guard own{};
+  own.op = GuardOp::kOwnDict;
+  own.subject = Val::constant(object);
+  recorder.reads.add_guard(own);
 }
 
 }  // namespace pijit

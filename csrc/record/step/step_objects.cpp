@@ -151,7 +151,7 @@ bool store_attribute(Recorder& recorder, ShadowFrame& frame, Val object, PyObjec
   } else if (storage == cpython::Storage::kInline) {
     const Py_ssize_t index = cpython::shared_key_index(Py_TYPE(self), name);
     if (index >= 0) old = cpython::inline_value(self, index);
-    guard_no_dict_yet(recorder, self);
+    guard_own_dict(recorder, self);
   } else {
     return false;
   }

@@ -196,7 +196,7 @@ def _parts(of: Guards, row: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _unshared(of: Guards, row: Mapping[str, Any]) -> NoReturn:
-    raise Unsayable("how many references it has is nothing that Python code can tell")
+    raise Unsayable("how many references there are to it, or to its dict, is nothing that Python code can tell")
 
 
 def _suspended(of: Guards, row: Mapping[str, Any]) -> NoReturn:
@@ -329,6 +329,7 @@ _ROWS: dict[str, Callable[[Guards, Mapping[str, Any]], Iterator[str]]] = {
     "same": lambda of, row: iter([f"{of.subject(row)} is {of.values.text(('reg', row['number']))}"]),
     "not_same": lambda of, row: iter([f"{of.subject(row)} is not {of.values.text(('reg', row['number']))}"]),
     "unshared": _unshared,
+    "own_dict": _unshared,
     "suspended": _suspended,
     "abc_registry": _abc,
     "recursion_limit": _recursion,

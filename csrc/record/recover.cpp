@@ -184,6 +184,7 @@ bool run_in_cpython(Recorder& recorder, size_t level, size_t top) {
   node.aux = static_cast<uint32_t>(level);
   node.imm = raised;
   recorder.foreign.opaque_calls += 1;
+  recorder.foreign.only_tensors = false;
   recorder.allow_gc();
   Pending& pending = outer.pending;
   pending.awaited = Opaque{out.index(), recorder.frames[level]->frame};

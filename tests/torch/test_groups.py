@@ -1,5 +1,6 @@
 """Lists of tensors that are sorted by device and dtype, written at once, and the numbers of a torch.Size."""
 
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -185,3 +186,129 @@ class TestDistributions:
                 assert str(given.value) == str(expected.value)
             else:
                 assert repr(fast(*args)) == repr(scored(*args))
+
+
+class Holder:
+    def __init__(self) -> None:
+        self.n, self.steps = 0, 0
+
+
+holder = Holder()
+
+
+def test_what_a_weak_reference_names_is_known_behind_a_write_to_lists() -> None:
+    reference = weakref.ref(holder)
+
+    def written(xs: list[Tensor], x: Tensor) -> Any:
+        torch._foreach_mul_(xs, 2.0)
+        found = reference()
+        assert found is not None
+        found.steps = 3
+        return found.n, found.steps, x * found.n, xs
+
+    fast = pijit.jit(written)
+    for n in (0, 0, 1, 1, 2, 0, 1):
+        holder.n = n
+        assert repr(fast(tensors(F, F), torch.ones(2))) == repr(written(tensors(F, F), torch.ones(2)))
+    for trace in pijit.traces(fast):
+        assert trace.opaque_calls == 1, trace
+        assert trace.stop is None, trace
+
+
+def test_a_weak_reference_whose_object_dies_behind_a_write_to_lists() -> None:
+    class Thing:
+        kept: Any = None
+
+    def written(xs: list[Tensor], reference: Any) -> Any:
+        torch._foreach_mul_(xs, 2.0)
+        before = reference() is None
+        Thing.kept = None
+        holder.steps = None  # type: ignore[assignment]
+        return before, reference() is None, xs
+
+    fast = pijit.jit(written)
+    for kept in (True, True, False, True, False, False):
+        given = []
+        for function in (written, fast):
+            thing = Holder()
+            holder.steps = thing if kept else 1  # type: ignore[assignment]
+            reference = weakref.ref(thing)
+            del thing
+            given.append(repr(function(tensors(F, F), reference)))
+        assert given[0] == given[1]
+
+
+def test_what_cpython_runs_behind_a_write_to_lists_is_checked() -> None:
+    """Frames that are left to CPython change what they like, whatever was called before them."""
+    mode = [5]
+
+    def changes() -> None:
+        locals()
+        holder.n = mode[0]
+
+    def written(xs: list[Tensor]) -> Any:
+        torch._foreach_mul_(xs, 2.0)
+        changes()
+        return holder.n, xs
+
+    fast = pijit.jit(written)
+    for n in (5, 5, 5, 6, 6, 5, 7):
+        mode[0] = n
+        assert repr(fast(tensors(F, F))) == repr(written(tensors(F, F)))
+
+
+@pytest.mark.parametrize("optimizer", [torch.optim.SGD, torch.optim.AdamW])
+def test_a_schedule_behind_clipping(optimizer: Callable[..., Any]) -> None:
+    """A scheduler marks its optimizer through a weak reference: all of the optimizer's state is known then."""
+
+    def make() -> Callable[[Tensor], Any]:
+        torch.manual_seed(0)
+        model = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 1))
+        chosen = optimizer(model.parameters(), lr=0.1)
+        schedule = torch.optim.lr_scheduler.CosineAnnealingLR(chosen, 100)
+
+        def step(x: Tensor) -> Any:
+            chosen.zero_grad()
+            loss = model(x).pow(2).mean()
+            loss.backward()
+            nn.utils.clip_grad_norm_(model.parameters(), 0.05)
+            chosen.step()
+            schedule.step()
+            return loss.item(), chosen.param_groups[0]["lr"], [p.detach().clone() for p in model.parameters()]
+
+        return step
+
+    plain, fast = make(), pijit.jit(make())
+    for i in range(16):
+        x = torch.full((3, 4), 0.1 * i)
+        assert repr(fast(x)) == repr(plain(x))
+    assert min(trace.opaque_calls for trace in pijit.traces(fast) if trace.replays) == 2
+
+
+def test_a_tensor_that_a_write_hands_back_is_the_one_it_was() -> None:
+    """What follows an operator that adds up is followed, whether the tensor or what the operator gave is looked at."""
+
+    def spread(x: Tensor, w: Tensor, index: Tensor) -> Any:
+        out = torch.zeros(3, 4)
+        given = out.index_add_(0, index, x * w)
+        degree = torch.zeros(3).index_add_(0, index, torch.ones(4)).clamp(min=1).pow(-0.5)
+        total = (given * degree[:, None]).sum()
+        return given is out, given.requires_grad, out.requires_grad, total, given + 1
+
+    fast = pijit.jit(spread)
+    index = torch.tensor([0, 1, 1, 2])
+    for seed, needs in enumerate((False, False, True, True, False, True)):
+        x = torch.full((4, 4), float(seed))
+        w = torch.full((4,), 2.0, requires_grad=needs)
+        plain, given = spread(x, w, index), fast(x, w, index)
+        assert repr(given) == repr(plain)
+        assert given[3].requires_grad == plain[3].requires_grad == needs
+        if needs:
+            grads = [torch.autograd.grad(each[3], w)[0] for each in (plain, given)]
+            assert torch.equal(*grads)
+    assert all(trace.opaque_calls == 2 for trace in pijit.traces(fast))
+    with pytest.raises((RuntimeError, IndexError)) as expected:
+        spread(torch.ones(4, 4), torch.ones(4), index + 7)
+    with pytest.raises(type(expected.value)) as raised:
+        fast(torch.ones(4, 4), torch.ones(4), index + 7)
+    assert str(raised.value) == str(expected.value)

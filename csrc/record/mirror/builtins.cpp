@@ -191,11 +191,13 @@ void build_builtin_table() {
 namespace {
 
 // What a weak reference refers to is fixed, and proven where guards are checked, unless something may have died since.
+// An opaque call without an epoch behind it writes to tensors alone.
 Invoke call_reference(Recorder& recorder, ShadowFrame& frame, PyObject* reference, int pops) {
   PyObject* object = PyWeakref_GET_OBJECT(reference);
   bool fixed = object != Py_None;
   const Vec<Node>& nodes = recorder.trace().nodes;
-  for (size_t i = nodes.size(); fixed && i-- > 0 && nodes[i].op != Op::kEpoch;) fixed = !may_let_die(nodes[i].op);
+  for (size_t i = nodes.size(); fixed && i-- > 0 && nodes[i].op != Op::kEpoch;)
+    fixed = !may_let_die(nodes[i].op) || is_opaque(nodes[i].op);
   if (!fixed) return frame.drive ? Invoke::kUnknown : compute_object(recorder, frame, reference, {}, pops);
   if (!recorder.reads.guard_slot(reference, offsetof(PyWeakReference, wr_object), &object)) return Invoke::kStopped;
   return give(recorder, frame, pops, constant(recorder, object));

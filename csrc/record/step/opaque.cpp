@@ -626,6 +626,17 @@ bool go_opaque(Recorder& recorder, ShadowFrame& frame) {
   return true;
 }
 
+namespace {
+
+// A call that writes to tensors alone gave the tensor back that it wrote to first; Null: something else.
+Val handed_back(Recorder& recorder, const Node& node, PyObject* object) {
+  if (!recorder.foreign.only_tensors || node.count == 0 || !recorder.adapter()->is_tensor(object)) return Val();
+  const Val first = recorder.trace().operands[node.first];
+  return first.is_reg() && recorder.heap.real(first) == object ? first : Val();
+}
+
+}  // namespace
+
 void take_opaque(Recorder& recorder, ShadowFrame& frame, PyObject* object) {
   recorder.pause_gc();
   if (locals_were_seen(recorder)) return;
@@ -637,6 +648,10 @@ void take_opaque(Recorder& recorder, ShadowFrame& frame, PyObject* object) {
   pending.result = Val::reg(out);
   if (recorder.foreign.only_tensors) recorder.adapter()->foreign_code();
   if (object == nullptr) return;
+  if (const Val first = handed_back(recorder, node, object); !first.is_null()) {
+    pending.result = first;
+    return;
+  }
   recorder.foreign.note_holders(out, object);
   const bool unbound = pending.pushes == 2 && cpython::has_self(frame.frame);
   recorder.heap.reg_objects[out] = unbound ? nullptr : object;

@@ -25,7 +25,7 @@
 namespace pijit {
 
 // Bumped on every change of this file; the core refuses an adapter built with another number.
-inline constexpr int kAdapterVersion = 16;
+inline constexpr int kAdapterVersion = 17;
 inline constexpr const char* kAdapterCapsule = "pijit.adapter";
 
 // What the core asks the adapter about: one instruction or one call.
@@ -179,6 +179,9 @@ class Adapter {
   // now.
   virtual void add_input(InputGuards& inputs, Val source, PyObject* tensor, uint32_t out) = 0;
 
+  // What functions of the framework make when they are first called, and keep, is made before a call is recorded: the
+  // call would be recorded again for it. Runs Python code.
+  virtual void make_what_first_calls_make() noexcept {}
   virtual bool begin_recording(RecordApi& api) = 0;  // switches the operator eye on for this thread
   virtual void end_recording() noexcept = 0;         // always called, also after a stop
   virtual void forget_recording() noexcept = 0;      // nothing of the call looks at it any more

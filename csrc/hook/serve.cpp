@@ -98,6 +98,7 @@ PyObject* not_started(Root& root, PyThreadState* ts, cpython::Frame* frame) {
 PyObject* watch(const std::shared_ptr<Root>& root, PyThreadState* ts, cpython::Frame* frame, const Wanted& wanted) {
   const double start = call_clock(), began = now();
   const uint64_t aborts = root->counts.aborts;
+  if (Adapter* adapter = current_adapter()) adapter->make_what_first_calls_make();
   const WithinServed within;
   const HookForFrames hook;
   begin_recording(*root);

@@ -4,6 +4,7 @@
 #include "common/work.h"
 #include "torch/accelerators.h"
 #include "torch/calls.h"
+#include "torch/first_calls.h"
 #include "torch/foreign_calls.h"
 #include "torch/guards.h"
 #include "torch/lowered.h"
@@ -109,6 +110,7 @@ class TorchAdapter final : public Adapter {
     fix_sizes(*t_recording, static_cast<TensorInputs&>(inputs), impl_of(tensor), known);
   }
 
+  void make_what_first_calls_make() noexcept override { torch_adapter::make_what_first_calls_make(); }
   bool begin_recording(RecordApi& api) override {
     refresh_python_kernels();
     t_recording = std::make_unique<Recording>(api, Eye::of_thread());

@@ -27,7 +27,8 @@ struct Counts {
 // The same, of the latest calls: how many of one kind came one after the other.
 struct InARow {
   uint64_t misses = 0, aborts = 0;
-  uint64_t left = 0;  // replays that CPython has ended, whatever became of the trace
+  uint64_t left = 0;     // replays that CPython has ended, whatever became of the trace
+  uint64_t gone_on = 0;  // replays that other traces have ended
 };
 
 }  // namespace pijit

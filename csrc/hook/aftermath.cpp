@@ -99,6 +99,7 @@ void note_replay(Root& root, const Trace& trace, const Left& left) {
   stats().replays += !root.is_entry();  // calls are counted
   stats().opaque_calls += left.opaque_calls;
   root.in_a_row.misses = root.in_a_row.aborts = 0;
+  root.in_a_row.gone_on = left.trace != nullptr && left.native ? root.in_a_row.gone_on + 1 : 0;
   if (left.trace == nullptr || left.native) {
     root.in_a_row.left = 0;
     root.counts.ended += 1;

@@ -106,7 +106,8 @@ bool want_side_trace(Root& root, const std::shared_ptr<Trace>& trace, uint32_t n
 // A trace that no replay has come to the end of was recorded under circumstances that do not come back, such as the
 // first step of a training, or a first call that raised: the next call is recorded in its place, a few times at most.
 // So is one whose replays came to the end before: what it relies on behind an opaque call may have changed for good,
-// such as a module that an import has filled, and its first guards, which let the calls in, know nothing of that. And
+// such as a module that an import has filled, and its first guards, which let the calls in, know nothing of that. That
+// other traces go on there each time is dearer than a trace that goes through. And
 // so is one that all replays leave now, where no side trace could be had: a branch may have turned for good.
 void forget_useless(Root& root, size_t index, uint32_t node) {
   const Trace& trace = *root.traces[index];
@@ -118,12 +119,13 @@ void forget_useless(Root& root, size_t index, uint32_t node) {
     return;
   const bool raised = left_at == Op::kOpaqueRaise || left_at == Op::kRunRaise;
   const bool useless = ended(trace) == 0 && trace.exits >= (raised ? 1 : limits().useless);
-  const bool stale = left_at == Op::kEpoch && root.in_a_row.left >= limits().stale;
+  const bool stale =
+      left_at == Op::kEpoch && (root.in_a_row.left >= limits().stale || root.in_a_row.gone_on >= limits().turned);
   const bool counts = ended(trace) < limits().served;
   if ((!useless && !stale && !turned) || (counts && root.counts.forgotten >= limits().forgotten)) return;
   if (records_too_often(root)) return;
   root.counts.forgotten += counts;
-  root.in_a_row.left = 0;
+  root.in_a_row.left = root.in_a_row.gone_on = 0;
   root.traces.forget(index);
 }
 

@@ -78,6 +78,36 @@ def test_recordings_end(program: Callable[[Any], Any]) -> None:
     assert recorded() - before <= 24
 
 
+def doubled(number: int) -> int:
+    return number * 2
+
+
+def tripled(number: int) -> int:
+    return number * 3
+
+
+def in_a_loop(turn: int) -> int:
+    bisect.insort(KEPT, 1)
+    return sum([STATE.held(number) for number in range(turn)])
+
+
+def test_what_changes_for_good_behind_an_opaque_call_is_recorded_whole_again() -> None:
+    """Other traces go on where replays are left, but a trace that goes through is faster."""
+    fast = pijit.jit(in_a_loop)
+    STATE.held = doubled
+    for _ in range(100):
+        assert fast(3) == in_a_loop(3)
+    STATE.held = tripled
+    for _ in range(100):
+        assert fast(3) == in_a_loop(3)
+    before = pijit.stats()
+    for _ in range(20):
+        assert fast(3) == in_a_loop(3)
+    now = pijit.stats()
+    assert now["exits"] == before["exits"]
+    assert now["replays"] == before["replays"] + 20
+
+
 class Point(tuple[float, float]):
     """A subclass of tuple that looks at its items in its own way."""
 

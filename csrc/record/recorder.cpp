@@ -482,6 +482,7 @@ void Recorder::observe_instruction(ShadowFrame& frame) {
     frame.mark = here();
   }
   if (exit_points_) emit_exit_point(*this);
+  const size_t fixed = numbers.fixed.size();
   step(*this, frame, now);
   if (stopping) {
     const auto mark = frame.mark;
@@ -491,6 +492,7 @@ void Recorder::observe_instruction(ShadowFrame& frame) {
       rollback(frame);
       frame.mark = mark;
       rollback(frame);
+      open_again(*this, fixed);
       frame.slots = slots;
       frame.snapshot = kNone;
     }

@@ -1,9 +1,12 @@
 // Known C callables on numbers, where the class of the operand may have a method in Python: abs, round, int, hash, ...
 #include "cpython/keys.h"
 #include "cpython/operators.h"
+#include "record/calls.h"
 #include "record/mirror/abstract.h"
 #include "record/mirror/builtins.h"
 #include "record/state/instances.h"
+#include "record/state/pending.h"
+#include "record/state/scalars.h"
 #include "record/state/values.h"
 
 namespace pijit {
@@ -130,7 +133,29 @@ Task<Val> index_of_value(Drive& drive, Val value) {
 
 namespace {
 
+// Where a number stands among those of a sorted list decides what the program does next, as a comparison does.
+void take_position(Recorder& recorder, ShadowFrame& frame, PyObject* result) {
+  take_object(recorder, frame, result);
+  Val position = recorder.unbox(frame.pending.result, result);
+  if (!position.is_null()) position = recorder.force_const(position, result);
+  if (!position.is_null()) frame.pending.result = position;
+}
+
+Invoke find_position(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
+  PyObject *list = args.values[0].object(), *number = args.values[1].object();
+  const auto is_number = [](PyObject* object) { return PyLong_CheckExact(object) || PyFloat_CheckExact(object); };
+  if (list == nullptr || !PyList_CheckExact(list)) return Invoke::kUnknown;
+  if (number != nullptr ? !is_number(number) : !is_scalar_reg(recorder, args.values[1])) return Invoke::kUnknown;
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list); ++i)
+    if (!is_number(PyList_GET_ITEM(list, i))) return Invoke::kUnknown;
+  if (!recorder.reads.guard_list(list)) return recorder.live() ? Invoke::kUnknown : Invoke::kStopped;
+  const Invoke outcome = compute(recorder, frame, recorder.called, args.values, pops);
+  if (outcome == Invoke::kStarted) frame.pending.finish = take_position;
+  return outcome;
+}
+
 constexpr KnownCallable kNumberRows[] = {
+    {"bisect", "bisect_left bisect_right", find_position, 2, 2},
     {"builtins", "abs", handed<0>, 1, 1, kComputes},
     {"builtins", "round", handed<1>, 1, 2, kNamed | kComputes},
     {"builtins", "int", handed<2>, 0, 2, kNamed | kComputes},

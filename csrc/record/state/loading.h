@@ -29,8 +29,18 @@ struct Numbers {
     uint32_t node = kNone;   // that takes the number out of the object
   };
 
+  struct Fixed {
+    uint32_t guard;  // that asks for a value now
+    PyObject* type;  // which it asked for before
+  };
+
   void undo(const TraceMark&) {}
 
+  // Kept, in order: an instruction that is given up opens those that it has fixed (open_again).
+  Vec<Fixed> fixed;
+  // Kept: numbers in classes that the trace changes, by the dict of the class and the name. One too many is only learnt
+  // to vary.
+  Vec<std::pair<PyObject*, PyObject*>> counts;
   // Kept, by register: whoever reads one asks the guard and the node whether they are still those of the register.
   Map<uint32_t, Number> of;
 };

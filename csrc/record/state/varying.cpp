@@ -105,11 +105,25 @@ bool has_moved(const Recorder& recorder, PyObject* container, PyObject* key, Val
 // A scalar that the trace reads anew at each call: its guard asks for its value from now on.
 bool fix(Recorder& recorder, Val reg, PyObject* value) {
   if (!is_varying(recorder, reg)) return false;
-  Guard& guard = recorder.trace().guards[recorder.numbers.of[reg.index()].guard];
+  const uint32_t at = recorder.numbers.of[reg.index()].guard;
+  Guard& guard = recorder.trace().guards[at];
+  if (guard.op == GuardOp::kType) recorder.numbers.fixed.push_back({at, guard.expected});
   guard.op = GuardOp::kScalar;
   guard.aux = 1;
   guard.expected = recorder.reads.owned(value).object();
   return true;
+}
+
+void open_again(Recorder& recorder, size_t count) {
+  auto& fixed = recorder.numbers.fixed;
+  for (; fixed.size() > count; fixed.pop_back()) {
+    if (fixed.back().guard >= recorder.trace().guards.size()) continue;
+    Guard& guard = recorder.trace().guards[fixed.back().guard];
+    if (guard.op != GuardOp::kScalar || guard.aux != 1) continue;  // it is another one by now
+    guard.op = GuardOp::kType;
+    guard.aux = 0;
+    guard.expected = fixed.back().type;
+  }
 }
 
 // An item of a dict that existed before. 1: *value, 0: absent, -1: not known.

@@ -22,6 +22,7 @@ Val load_varying(Recorder&, PyObject* container, PyObject* key, PyObject* value,
 Val vary(Recorder&, Val reg, PyObject* value);
 bool is_varying(const Recorder&, Val reg);  // a register that was loaded so
 bool fix(Recorder&, Val reg, PyObject* value);
+void open_again(Recorder&, size_t count);  // what was fixed after that many
 bool has_moved(const Recorder&, PyObject* container, PyObject* key, Val loaded);
 void note_write(Recorder&, PyObject* container, PyObject* key, PyObject* old, Val value);
 bool learn_places(Recorder&);

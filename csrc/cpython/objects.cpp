@@ -324,7 +324,12 @@ bool dict_ends(PyObject* dict, const DictCursor& cursor) noexcept {
   return Py_TYPE(dict) != &PyODict_Type || *dict_slot(dict) == nullptr;
 }
 
+PyTypeObject* reference_type() noexcept {
+  return &_PyWeakref_RefType;
+}
+
 int store_attribute(PyObject* object, PyObject* name, PyObject* value) noexcept {
+  if (PyType_Check(object)) return PyType_Type.tp_setattro(object, name, value);
   PyObject* descriptor = _PyType_Lookup(Py_TYPE(object), name);
   PyTypeObject* type = descriptor == nullptr ? nullptr : Py_TYPE(descriptor);
   const bool of_program = type != nullptr && type->tp_descr_set != nullptr &&

@@ -131,8 +131,9 @@ inline PyObject* instance_dict(PyObject* object) noexcept {
   PyObject** slot = dict_slot(object);
   return slot == nullptr || is_tagged(*slot) ? nullptr : *slot;
 }
+PyTypeObject* reference_type() noexcept;  // weakref.ref
 // Stores an attribute where it is kept, the instance's dict or a slot, or deletes it there (null): no descriptor of the
-// program's is asked. -1 with an error.
+// program's is asked. A class is written as type.__setattr__ does it. -1 with an error.
 int store_attribute(PyObject* object, PyObject* name, PyObject* value) noexcept;
 // object[key] = value (null: del object[key]) of a list or dict: no method that a derived class has runs.
 int store_item(PyObject* object, PyObject* key, PyObject* value) noexcept;

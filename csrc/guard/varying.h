@@ -29,6 +29,12 @@ class Varying {
   bool has_any(const void* container) const noexcept;  // of its places
   // False: it was there already, or there are too many.
   bool add(const void* container, PyObject* key);
+  // The same of an attribute of a class, by the dict of the class.
+  bool add_count(const void* dict, PyObject* name) {
+    counts_ = true;
+    return add(dict, name);
+  }
+  bool counts_in_classes() const noexcept { return counts_; }
   // The way by which the guards reach an argument, or an item of one; see argument_way.
   bool has_argument(uint64_t way) const noexcept { return arguments_.count(way) != 0 || opened_.count(way) != 0; }
   // That input differs from call to call, which is known without a miss.
@@ -75,7 +81,7 @@ class Varying {
   std::unordered_map<uint64_t, uint64_t> misses_;  // the first call that missed because of a place
   uint64_t call_ = 0;
   int learned_ = 0;
-  bool refuses_ = false;
+  bool refuses_ = false, counts_ = false;
 };
 
 // Names what a register of an argument holds, one with what foreign code returned, or one that guards loaded from such.

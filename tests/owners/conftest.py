@@ -13,6 +13,7 @@ ROOMS = ("cpython", "ir", "guard")
 SOURCES = (
     "record/pace.cpp",
     "record/state/reads.cpp",
+    "record/state/counting_guards.cpp",
     "record/state/heap.cpp",
     "record/state/undo.cpp",
     "record/state/key_list.cpp",

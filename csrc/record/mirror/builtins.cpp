@@ -192,7 +192,7 @@ namespace {
 
 // What a weak reference refers to is fixed, and proven where guards are checked, unless something may have died since.
 // An opaque call without an epoch behind it writes to tensors alone.
-Invoke call_reference(Recorder& recorder, ShadowFrame& frame, PyObject* reference, int pops) {
+Invoke call_known_reference(Recorder& recorder, ShadowFrame& frame, PyObject* reference, int pops) {
   PyObject* object = PyWeakref_GET_OBJECT(reference);
   bool fixed = object != Py_None;
   const Vec<Node>& nodes = recorder.trace().nodes;
@@ -208,7 +208,7 @@ Invoke invoke_known(Recorder& recorder, ShadowFrame& frame, Val callable, Argume
   if (object == nullptr) return Invoke::kUnknown;
   if (invoke_getter(recorder, frame, callable, args, pops) == Invoke::kStarted) return Invoke::kStarted;
   if (PyWeakref_CheckRefExact(object) && args.values.empty() && args.names.empty())
-    return call_reference(recorder, frame, object, pops);
+    return call_known_reference(recorder, frame, object, pops);
   recorder.called = object;
   recorder.called_bound = false;
   const auto known = table().find(identity(object));

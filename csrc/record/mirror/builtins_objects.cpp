@@ -488,7 +488,13 @@ Invoke bind_function(Recorder& recorder, ShadowFrame& frame, Arguments& args, in
   return give(recorder, frame, pops, method);
 }
 
+// The one that the object has, or a new one.
+Invoke make_reference(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
+  return compute_object(recorder, frame, recorder.called, args.values, pops);
+}
+
 constexpr KnownCallable kObjectRows[] = {
+    {"weakref", "ref", make_reference, 1, 1},
     {"builtins", "isinstance", builtin_isinstance, 2, 2},
     {"builtins", "issubclass", builtin_issubclass, 2, 2},
     {"builtins", "type.__instancecheck__", type_instancecheck, 2, 2},

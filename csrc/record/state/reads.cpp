@@ -9,6 +9,7 @@
 #include "cpython/classes.h"
 #include "cpython/keys.h"
 #include "guard/instances.h"
+#include "record/state/counting.h"
 #include "record/state/read_set.h"
 
 namespace pijit {
@@ -85,6 +86,7 @@ uint32_t ReadSet::add_guard(const Guard& guard) {
 
 void ReadSet::guard_type_version(PyTypeObject* type, PyObject* instance) {
   if (!cpython::may_change(type)) return;
+  if (counts_in(recording.varying(), type)) return guard_counting_class(*this, recording, type, instance);
   bool created;
   Fact& fact = facts.find(type, FactKind::kTypeVersion, &created);
   uint32_t version = cpython::type_version(type);

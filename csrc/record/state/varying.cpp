@@ -187,6 +187,8 @@ bool learn_places(Recorder& recorder) {
   for (const auto& content : recorder.heap.models)
     if (content != nullptr && recorder.varying() != nullptr && has_other_items(recorder, *content))
       learned = recorder.varying()->add(content->get<family::List>().home.object(), Py_None) || learned;
+  for (const auto& [dict, name] : recorder.numbers.counts)
+    learned = recorder.varying()->add_count(dict, name) || learned;
   return learned && recorder.varying()->learns_again();
 }
 

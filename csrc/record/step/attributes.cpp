@@ -15,6 +15,7 @@
 #include "record/calls.h"
 #include "record/shared.h"
 #include "record/state/contents.h"
+#include "record/state/counting.h"
 #include "record/state/exceptions.h"
 #include "record/state/instances.h"
 #include "record/state/pending.h"
@@ -329,7 +330,12 @@ Invoke bind(Lookup& lookup, PyObject* descriptor, Val object, Val type, PyObject
     return at < static_cast<Py_ssize_t>(items.size()) ? found(lookup, items[static_cast<size_t>(at)])
                                                       : Invoke::kUnknown;
   }
-  if (kind->tp_descr_get == nullptr) return found(lookup, constant(recorder, descriptor));
+  if (kind->tp_descr_get == nullptr) {
+    Val counted;
+    if (counted_attribute(recorder, reinterpret_cast<PyTypeObject*>(type.object()), name, &counted))
+      return found(lookup, counted);
+    return recorder.live() ? found(lookup, constant(recorder, descriptor)) : Invoke::kStopped;
+  }
   if (kind->tp_descr_get == cpython::slot_functions().descr_get) {
     PyObject* get = python_method(recorder.reads, kind, names().get);
     if (get == nullptr) return Invoke::kUnknown;

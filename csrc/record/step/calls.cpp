@@ -9,6 +9,7 @@
 #include "cpython/keys.h"
 #include "cpython/lru_cache.h"
 #include "cpython/members.h"
+#include "cpython/objects.h"
 #include "record/calls.h"
 #include "record/limits.h"
 #include "record/marks.h"
@@ -327,9 +328,44 @@ Invoke invoke_instance(Recorder& recorder, ShadowFrame& frame, Val callable, Arg
   return invoke_function(recorder, frame, Val::constant(call), args, Then::kPush, pops);
 }
 
+// What the trace has made the weak reference of; Null: it is not known.
+Val made_of(const Trace& trace, Val reference) {
+  for (size_t i = trace.nodes.size(); i-- > 0;) {
+    const Node& node = trace.nodes[i];
+    if (node.op != Op::kPure || node.out != reference.index()) continue;
+    const bool makes = node.a.object() == reinterpret_cast<PyObject*>(cpython::reference_type()) && node.count == 1;
+    return makes ? trace.operands[node.first] : Val();
+  }
+  return Val();
+}
+
+void take_referent(Recorder& recorder, ShadowFrame& frame, PyObject* result) {
+  take_object(recorder, frame, result);
+  const Val out = frame.pending.result, made = made_of(recorder.trace(), frame.pending.y);
+  if (result == Py_None) frame.pending.result = Val::constant(Py_None);
+  if (made.object() == nullptr || made.object() != result) return;
+  Node& guard = emit_node(recorder, Op::kGuardIs);
+  guard.a = out;
+  guard.b = frame.pending.result = made;
+}
+
+// A weak reference that the call itself has made.
+Invoke call_reference(Recorder& recorder, ShadowFrame& frame, Val reference, int pops) {
+  static PyObject* const call =
+      PyObject_GetAttrString(reinterpret_cast<PyObject*>(cpython::reference_type()), "__call__");
+  const Invoke outcome = compute_object(recorder, frame, call, {reference}, pops);
+  if (outcome != Invoke::kStarted) return outcome;
+  frame.pending.finish = take_referent;
+  frame.pending.y = reference;
+  return outcome;
+}
+
 }  // namespace
 
 Invoke invoke(Recorder& recorder, ShadowFrame& frame, Val callable, Arguments& args, int pops) {
+  if (callable.is_reg() && recorder.heap.type_of(callable) == cpython::reference_type() && args.values.empty() &&
+      !frame.drive)
+    return call_reference(recorder, frame, callable, pops);
   if (callable.is_virtual()) {
     Model& content = recorder.heap.model(callable);
     switch (content.kind) {

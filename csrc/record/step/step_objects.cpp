@@ -5,6 +5,7 @@
 #include "record/mirror/builtins.h"
 #include "record/shared.h"
 #include "record/state/contents.h"
+#include "record/state/counting.h"
 #include "record/state/instances.h"
 #include "record/state/pending.h"
 #include "record/state/snapshot.h"
@@ -199,6 +200,10 @@ void write_attribute(Recorder& recorder, ShadowFrame& frame, Val object, PyObjec
   bool generic = false;
   const Invoke outcome = write_by_class(recorder, frame, object, name, value, Then::kDrop, pops, &generic);
   if (!recorder.live() || outcome == Invoke::kStarted) return;
+  if (count_in_class(recorder, object, name, value)) {
+    await(frame, pops, 0).finish = [](Recorder&, ShadowFrame&, PyObject*) {};
+    return;
+  }
   if (!generic) return stop_attribute(recorder, object, name);
   if (!store_attribute(recorder, frame, object, name, value, pops)) {
     Val old;

@@ -1,6 +1,8 @@
 """Calls that nobody sees anything of, such as marks for a profiler: replays make them with no guard checked again."""
 
+import collections.abc
 import contextlib
+import time
 import typing
 from collections.abc import Callable, Iterator
 
@@ -168,3 +170,60 @@ def test_a_training_step_has_one_opaque_call(kind: type[torch.optim.Optimizer]) 
     assert after["replays"] - before["replays"] == 1
     assert after["exits"] == before["exits"]
     assert after["opaque_calls"] - before["opaque_calls"] == 1  # the engine of autograd
+
+
+def test_clocks() -> None:
+    """Each call reads them anew; a clock that the program puts in their place is called."""
+
+    def timed(x: Tensor) -> tuple[Tensor, float, int]:
+        begin, ticks = time.perf_counter(), time.monotonic_ns()
+        y = x + 1
+        return y, time.perf_counter() - begin, time.monotonic_ns() - ticks
+
+    fast = pijit.jit(timed)
+    started = time.time()
+    for _ in range(6):
+        y, seconds, nanoseconds = fast(torch.ones(2))
+        assert torch.equal(y, torch.full((2,), 2.0))
+        assert 0 < seconds < 60
+        assert 0 < nanoseconds < 60e9
+    assert opaque_calls(fast) == {0}
+    later = pijit.jit(lambda: time.time() - started)
+    seen = [later() for _ in range(6)]
+    assert seen == sorted(seen)
+    assert seen[0] >= 0
+    kept = time.perf_counter
+    try:
+        time.perf_counter = iter(range(1, 100, 2)).__next__
+        assert [fast(torch.ones(2))[1] for _ in range(4)] == [2, 2, 2, 2]
+    finally:
+        time.perf_counter = kept
+    assert all(fast(torch.ones(2))[1] < 60 for _ in range(3))
+
+
+def test_generic_aliases_made_by_a_call() -> None:
+    def types(x: Tensor) -> tuple[object, object, object, object, Tensor]:
+        pair, pairs = tuple[float, Tensor], collections.abc.Sequence[Tensor]
+        return pair, pairs, dict[str, int], list[Tensor], x + 1
+
+    same(types)
+
+
+def test_a_metaclass_with_items_is_asked() -> None:
+    class Meta(type):
+        def __getitem__(cls, key: object) -> str:
+            return f"{cls.__name__}[{key}]"
+
+    class Keyed(metaclass=Meta):
+        @classmethod
+        def __class_getitem__(cls, key: object) -> str:
+            return "never"
+
+    class Plain:
+        def __class_getitem__(cls, key: object) -> str:
+            return f"{cls.__name__} of {key}"
+
+    def items(x: Tensor) -> tuple[object, object, Tensor]:
+        return Keyed[1], Plain[2], x + 1
+
+    same(items)

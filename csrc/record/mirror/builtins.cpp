@@ -181,6 +181,7 @@ void build_builtin_table() {
   cpython::default_dict_type();
   namespace_type();
   cpython::lru_cache_type();
+  find_clocks();
   for (const char* name : {"date", "timedelta"}) {  // a datetime that equals another may be of another zone
     const Ref type = Ref::steal(find_object("datetime", name));
     if (type && PyType_Check(type.get()) != 0 && cpython::dies_unnoticed(reinterpret_cast<PyTypeObject*>(type.get())))

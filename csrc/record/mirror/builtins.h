@@ -102,6 +102,7 @@ Invoke compute_object(Recorder& recorder, ShadowFrame& frame, PyObject* callable
 void take_object(Recorder& recorder, ShadowFrame& frame, PyObject* result);  // how such a call ends
 // A function of functools.lru_cache (builtins_caches.cpp).
 Invoke invoke_cached(Recorder& recorder, ShadowFrame& frame, Val function, Arguments& args, int pops);
+void find_clocks();  // imports, so not while recording
 // An idle call (builtins_idle.cpp).
 Invoke invoke_idle(Recorder& recorder, ShadowFrame& frame, PyObject* callable, const Arguments& args, int pops);
 // left | right, where `join` is operator.or_.

@@ -5,8 +5,13 @@
 //
 // 1. those that the adapter names: marks for a profiler, the context that a backward pass keeps;
 // 2. what the module typing remembers of its own types, and unions of types: `Optional[X]` or `X | Y` in a function that
-//    runs makes an object that is mostly thrown away.
+//    runs makes an object that is mostly thrown away;
+// 3. clocks: each call gives another number, and changes nothing.
+#include <algorithm>
+#include <vector>
+
 #include "adapter.h"
+#include "common/imports.h"
 #include "cpython/keys.h"
 #include "cpython/lru_cache.h"
 #include "record/mirror/builtins.h"
@@ -15,8 +20,24 @@
 namespace pijit {
 namespace {
 
+constexpr const char* kClocks[] = {"time",        "time_ns",       "perf_counter", "perf_counter_ns",
+                                   "monotonic",   "monotonic_ns",  "process_time", "process_time_ns",
+                                   "thread_time", "thread_time_ns"};
+
+// The definitions of their functions: those that a program puts in their place are others.
+std::vector<const PyMethodDef*>& clocks() {
+  static auto* all = new std::vector<const PyMethodDef*>;
+  return *all;
+}
+
+bool is_clock(PyObject* callable) {
+  if (!PyCFunction_CheckExact(callable)) return false;
+  const PyMethodDef* definition = reinterpret_cast<PyCFunctionObject*>(callable)->m_ml;
+  return std::find(clocks().begin(), clocks().end(), definition) != clocks().end();
+}
+
 bool is_idle(const Kernel& recording, PyObject* callable) {
-  if (cpython::is_cache_of_types(callable)) return true;
+  if (cpython::is_cache_of_types(callable) || is_clock(callable)) return true;
   return recording.adapter() != nullptr && recording.adapter()->foreign_call(callable) == ForeignCall::kIdle;
 }
 
@@ -50,6 +71,16 @@ bool joins_as_type(Recorder& recorder, Val value) {
 }
 
 }  // namespace
+
+void find_clocks() {
+  const Ref module = import_module("time");
+  for (const char* name : kClocks) {
+    const Ref clock = Ref::steal(module ? PyObject_GetAttrString(module.get(), name) : nullptr);
+    if (!clock) PyErr_Clear();  // a system without it
+    if (clock && PyCFunction_CheckExact(clock.get()))
+      clocks().push_back(reinterpret_cast<PyCFunctionObject*>(clock.get())->m_ml);
+  }
+}
 
 Invoke invoke_idle(Recorder& recorder, ShadowFrame& frame, PyObject* callable, const Arguments& args, int pops) {
   if (!args.names.empty() || !is_idle(recorder, callable)) return Invoke::kUnknown;

@@ -365,14 +365,33 @@ void find_opaque_functions() {
   functions();
 }
 
+namespace {
+
+// __class_getitem__ makes a types.GenericAlias of the class and the key: builtin classes have it in C, abstract
+// classes of containers as a class method.
+bool makes_alias(PyObject* method) {
+  if (method != nullptr && Py_TYPE(method) == &PyClassMethodDescr_Type)
+    return reinterpret_cast<PyMethodDescrObject*>(method)->d_method->ml_meth == Py_GenericAlias;
+  return method != nullptr && Py_TYPE(method) == &PyClassMethod_Type &&
+         classmethod_callable(method) == reinterpret_cast<PyObject*>(&Py_GenericAliasType);
+}
+
+// A constant, or a tuple of such.
+bool is_key_of_alias(Heap& heap, Val key) {
+  if (key.is_const()) return true;
+  if (!heap.is_virtual(key, VirtualKind::kTuple)) return false;
+  const auto& items = heap.model(key).items;
+  return std::all_of(items.begin(), items.end(), [](Val item) { return item.is_const(); });
+}
+
+}  // namespace
+
 Invoke generic_alias(Recorder& recorder, ShadowFrame& frame, Val cls, Val key, int pops) {
   PyObject* type = cls.object();
-  if (type == nullptr || Py_TYPE(type) != &PyType_Type || !key.is_const()) return Invoke::kUnknown;
+  if (type == nullptr || !PyType_Check(type) || !is_key_of_alias(recorder.heap, key)) return Invoke::kUnknown;
   PyObject* method = recorder.reads.lookup_type(reinterpret_cast<PyTypeObject*>(type), names().class_getitem);
   if (!recorder.live()) return Invoke::kStopped;
-  if (method == nullptr || Py_TYPE(method) != &PyClassMethodDescr_Type ||
-      reinterpret_cast<PyMethodDescrObject*>(method)->d_method->ml_meth != Py_GenericAlias)
-    return Invoke::kUnknown;
+  if (!makes_alias(method)) return Invoke::kUnknown;
   return compute_object(recorder, frame, functions().getitem, {cls, key}, pops);
 }
 

@@ -156,6 +156,15 @@ bool write_item(Recorder& recorder, ShadowFrame& frame, Arguments args, int pops
          drive(recorder, frame, write, args, pops, Then::kDrop) != Invoke::kUnknown;
 }
 
+// The classes of this class have no items but those of __class_getitem__: it is `type`, or adds no such method to it, as
+// that of abstract classes.
+bool asks_class_getitem(Recorder& recorder, PyTypeObject* type) {
+  if (type == &PyType_Type) return true;
+  if (!PyType_IsSubtype(type, &PyType_Type) || type->tp_getattro != PyType_Type.tp_getattro) return false;
+  return recorder.reads.lookup_type(type, names().getitem) == nullptr && recorder.live() &&
+         recorder.reads.lookup_type(type, names().class_getitem) == nullptr && recorder.live();
+}
+
 // cls[key] of a plain class: its __class_getitem__, if that is a class method in Python.
 Invoke class_subscript(Recorder& recorder, ShadowFrame& frame, Val cls, Val key, int pops) {
   PyObject* method = nullptr;
@@ -196,7 +205,9 @@ static void load_item(Recorder& recorder, ShadowFrame& frame, Val container, Val
     if (!recorder.live()) return;
     if (found > 0) return known(frame, pops, item);
     if (found == 0) return will_raise(recorder, frame, pops);
-    if (type == &PyType_Type && class_subscript(recorder, frame, container, key, pops) == Invoke::kStarted) return;
+    if (asks_class_getitem(recorder, type) &&
+        class_subscript(recorder, frame, container, key, pops) == Invoke::kStarted)
+      return;
     Arguments args;
     args.values = {container, key};
     if (!recorder.live() || drive(recorder, frame, item_of, args, pops) != Invoke::kUnknown) return;

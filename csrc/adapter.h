@@ -193,6 +193,10 @@ class Adapter {
   virtual CallFate begin_call(const CallSite& site, Val* result) = 0;
   // result_object: what CPython returned (borrowed; null for stores). Sets *result; false: stopped.
   virtual bool finish_call(const CallSite& site, PyObject* result_object, Val* result) = 0;
+  // left + right, of which one is a tensor: C code is about to compute it in the middle of an instruction that is
+  // not the adapter's. It emits the operation, and gives its result. Null: it cannot.
+  virtual Val add(const Operand&, const Operand&) { return Val(); }
+  virtual void forget_additions() noexcept {}  // the instruction is taken back
   // The instruction raised: forget the operators that were seen.
   virtual void cancel_call() noexcept = 0;
 

@@ -52,7 +52,7 @@ class Eye {
   bool is_watching() const;        // operators outside of observed calls are told
   uint64_t counted() const { return counted_; }
 
-  void begin_operator() noexcept;
+  void begin_operator(const char* name) noexcept;
   void end_operator() noexcept { depth_ -= depth_ > 0; }
 
   // The fallback's body.
@@ -65,6 +65,7 @@ class Eye {
   std::vector<SeenValue> values;
   std::vector<Impl*> items;
   uint32_t unexpected = 0;  // operators outside of an observed call
+  uint32_t expected = 0;    // additions that C code is about to make there
   uint32_t warnings = 0;    // issued by operators of the observed call
 
  private:

@@ -126,6 +126,12 @@ class TorchAdapter final : public Adapter {
 
   CallFate begin_call(const CallSite& site, Val* result) override;
   bool finish_call(const CallSite& site, PyObject* result_object, Val* result) override;
+  Val add(const Operand& left, const Operand& right) override {
+    return t_recording != nullptr ? torch_adapter::add(*t_recording, left, right) : Val();
+  }
+  void forget_additions() noexcept override {
+    if (t_recording != nullptr) t_recording->eye.expected = 0;
+  }
   void cancel_call() noexcept override {
     if (t_recording != nullptr) t_recording->eye.close();
   }
@@ -143,7 +149,7 @@ class TorchAdapter final : public Adapter {
     if (t_recording == nullptr) return;
     t_recording->forget_all();
     t_recording->stopped = false;
-    t_recording->eye.unexpected = 0;
+    t_recording->eye.unexpected = t_recording->eye.expected = 0;
   }
   void begin_idle_call() noexcept override {
     if (t_recording != nullptr) t_recording->unexpected_before = t_recording->eye.unexpected;
@@ -155,6 +161,7 @@ class TorchAdapter final : public Adapter {
     if (t_recording == nullptr) return nullptr;
     if (t_unreplayable != nullptr) return t_unreplayable;
     if (t_recording->eye.unexpected != 0) return "an operator ran outside of the calls that were observed";
+    if (t_recording->eye.expected != 0) return "an operator that was expected did not run";
     return t_recording->eye.is_watching() ? nullptr : "torch's callbacks of the thread were replaced or switched off";
   }
 

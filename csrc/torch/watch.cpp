@@ -18,7 +18,7 @@ bool is_operator(const at::RecordFunction& call) {
 }
 
 std::unique_ptr<at::ObserverContext> on_begin(const at::RecordFunction& call) {
-  if (Eye* eye = Eye::of_thread_if_any(); eye != nullptr && is_operator(call)) eye->begin_operator();
+  if (Eye* eye = Eye::of_thread_if_any(); eye != nullptr && is_operator(call)) eye->begin_operator(call.name());
   return nullptr;
 }
 

@@ -97,6 +97,8 @@ void complete(Recorder& recorder, ShadowFrame& frame) {
     if (pending.result.is_reg() && !pending.is<Opaque>()) note_real(recorder.heap, pending.result, result);
   } else if (!pending.has_result && pending.pushes > 0) {
     return recorder.stop(Abort::kUnknownCall, "no result was seen");
+  } else if (touches_tensor(recorder, pending.result) && result != nullptr) {
+    note_real(recorder.heap, pending.result, result);  // C code that is mirrored has computed it
   }
   if (pending.is<Opaque>() && !recorder.foreign.only_tensors) recorder.foreign.epoch_due = true;
   Val value = pending.result;

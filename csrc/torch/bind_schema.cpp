@@ -3,6 +3,8 @@
 
 #include <cstring>
 
+#include "torch/callables.h"
+
 namespace pijit::torch_adapter {
 namespace {
 
@@ -85,7 +87,9 @@ bool same_value(const Arg& arg, const c10::IValue& value, Form form) {
 bool Lowering::start(const SeenOp& op) {
   const OperatorInfo& info = *op.info;
   if (!info.aten || info.python || info.accumulates) return false;
-  ops_.push_back(std::make_unique<LoweredOp>(info));
+  const Callable* callable = recording_.callable;
+  const bool by_name = callable != nullptr && callable->rule == Rule::kNamedOperator;
+  ops_.push_back(std::make_unique<LoweredOp>(info, by_name));
   op_ = ops_.back().get();
   bound_.clear();
   return true;

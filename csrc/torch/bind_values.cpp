@@ -142,8 +142,10 @@ bool Lowering::produce(const SeenOp& op) {
     Out out;
     if (seen.kind == SeenKind::kTensor) {
       bool written = returns[i].alias_info() != nullptr && returns[i].alias_info()->isWrite();
-      if (seen.tensor == nullptr || !is_plain(seen.tensor)) return false;
-      if (written) {
+      if (seen.tensor == nullptr ? written : !is_plain(seen.tensor)) return false;
+      if (seen.tensor == nullptr) {
+        out.kind = Out::kUndefined;  // the program gets None
+      } else if (written) {
         Val value = written_operand(op, i);
         if (value.is_null()) return false;
         produced_.push_back({seen.tensor, value, ops_.size() - 1});

@@ -5,6 +5,7 @@
 #include <sstream>
 
 #include "common/ref.h"
+#include "torch/named_operators.h"
 #include "torch/pch.h"
 
 namespace pijit::torch_adapter {
@@ -229,6 +230,7 @@ bool build_callables() {
     Ref space = Ref::steal(PyObject_GetAttrString(core.get(), name));
     if (!space || !add_functions(space.get())) return false;
   }
+  if (!find_operator_space(torch.get())) return false;
   PyTypeObject* base = reinterpret_cast<PyTypeObject*>(THPVariableClass)->tp_base;
   return add_tensor_members(base) && add_types(torch.get());
 }
@@ -241,9 +243,25 @@ const Callable* find_core(const char* name) noexcept {
 
 const Callable* find_callable(PyObject* object) noexcept {
   const Callable* row = g_table.find(key_of(object));
+  if (row == nullptr) return find_named_operator(object);
   // A bound method has the definition of the method: operands would not begin with self.
-  if (row != nullptr && row->family == Family::kMethod && Py_TYPE(object) != &PyMethodDescr_Type) return nullptr;
+  if (row->family == Family::kMethod && Py_TYPE(object) != &PyMethodDescr_Type) return nullptr;
   return row;
+}
+
+const Callable* add_named_operator(PyObject* function, const std::string& op) {
+  const std::string name = "ops.aten." + (op.rfind("aten::", 0) == 0 ? op.substr(std::strlen("aten::")) : op);
+  rows().push_back({Family::kFunction, Rule::kNamedOperator, name, op, new_reference(function)});
+  g_table.add(key_of(function), &rows().back());
+  return &rows().back();
+}
+
+std::string base_of(const Callable& row) {
+  if (row.rule != Rule::kNamedOperator) return row.op;
+  const size_t space = row.op.find("::");
+  if (space == std::string::npos) return row.op;
+  const size_t begin = space + std::strlen("::");
+  return row.op.substr(begin, row.op.find('.', begin) - begin);
 }
 
 const char* site_operators(const CallSite& site) noexcept {

@@ -28,7 +28,9 @@ struct Callable {
   Family family;
   Rule rule;
   std::string name;
-  std::string op;    // the operator's base name for kOperator and kView
+  // The operator's base name for kOperator, kView and packets of kNamedOperator ("add"); the full name for other
+  // kNamedOperator ("aten::add.Tensor").
+  std::string op;
   PyObject* object;  // kept alive by the table
 };
 
@@ -40,6 +42,12 @@ const Callable* find_core(const char* name) noexcept;
 
 // The row of a callable or descriptor, or null.
 const Callable* find_callable(PyObject* object) noexcept;
+
+// Puts the function behind torch.ops.aten.NAME into the table, with `op` as the row keeps it.
+const Callable* add_named_operator(PyObject* function, const std::string& op);
+
+// The base name of the operator that a row dispatches.
+std::string base_of(const Callable& row);
 
 // Operators that a binary, unary or comparison operator may dispatch, one after the other ("reciprocal mul"),
 // alternatives by '|'.

@@ -37,9 +37,12 @@ bool take(Lowering& lowering, PyObject* object, Val* result) {
 
 bool finish_operator(Recording& recording, const CallSite& site, PyObject* object, Val* result) {
   const Callable& callable = *recording.callable;
-  if (recording.eye.ops.size() == 1 && recording.eye.ops[0].info->base == callable.op) {
+  const Eye& eye = recording.eye;
+  const OperatorInfo* last = eye.ops.empty() ? nullptr : eye.ops.back().info;
+  if (eye.ops.size() == 1 && (last->base == callable.op || last->full == callable.op)) {
     Lowering lowering(recording, site);
-    if (lowering.bind_call(recording.eye.ops[0], callable.family == Family::kMethod) && take(lowering, object, result))
+    if (lowering.bind_call(eye.ops.back(), callable.family == Family::kMethod) &&
+        take(lowering, object, result))
       return true;
   }
   return !recording.stopped && finish_callable(recording, site, object, result);

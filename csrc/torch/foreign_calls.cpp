@@ -75,7 +75,9 @@ ForeignCall foreign_call(PyObject* callable) noexcept {
     for (const KnownCall& each : known_calls())
       if (definition_of(each.object.get()) == definition_of(callable)) return each.kind;
     const Callable* known = find_callable(callable);
-    if (known != nullptr && known->rule == Rule::kOperator && is_accumulating(known->op)) return ForeignCall::kWrites;
+    if (known != nullptr && (known->rule == Rule::kOperator || known->rule == Rule::kNamedOperator) &&
+        is_accumulating(base_of(*known)))
+      return ForeignCall::kWrites;
   } catch (...) {
   }
   return ForeignCall::kUnknown;

@@ -160,11 +160,14 @@ bool LoweredOp::store(torch::jit::Stack& stack, Reg* regs) const {
       case Out::kBool:
         if (!value.isBool()) return false;
         break;
+      case Out::kUndefined:
+        if (!value.isNone() && !(value.isTensor() && !value.toTensor().defined())) return false;
+        break;
     }
   }
   for (size_t i = 0; i < outs_.size(); ++i) {
     const Out& out = outs_[i];
-    if (out.kind == Out::kDrop) continue;
+    if (out.kind == Out::kDrop || out.kind == Out::kUndefined) continue;
     if (out.kind == Out::kTensorList) {
       c10::List<at::Tensor> list = std::move(stack[i]).toTensorList();
       for (uint32_t k = 0; k < out.count; ++k) put(regs[list_regs_[out.reg + k]], at::Tensor(list.get(k)));
@@ -256,7 +259,7 @@ OperatorResult LoweredOp::result(size_t i) const {
   OperatorResult made;
   const Out& out = outs_[i];
   made.shares = shared_argument(info_.handle.schema(), i);
-  if (out.kind == Out::kDrop) return made;
+  if (out.kind == Out::kDrop || out.kind == Out::kUndefined) return made;
   if (out.kind != Out::kTensorList) {
     made.kind = OperatorResult::Kind::kRegister;
     made.regs = {out.reg};

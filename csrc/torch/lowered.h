@@ -48,7 +48,7 @@ struct Part {
 
 // What becomes of one result.
 struct Out {
-  enum Kind : uint8_t { kDrop, kTensor, kTensorList, kInt, kFloat, kBool };
+  enum Kind : uint8_t { kDrop, kUndefined, kTensor, kTensorList, kInt, kFloat, kBool };
   Kind kind = kDrop;
   uint32_t reg = 0;  // kTensorList: first in `regs`
   uint32_t count = 0;
@@ -106,10 +106,12 @@ class SkipAutograd {
 
 class LoweredOp final : public AdapterOp {
  public:
-  explicit LoweredOp(const OperatorInfo& info) : info_(info) {
+  // `by_name`: the program calls the operator itself, not a binding that goes below autograd.
+  explicit LoweredOp(const OperatorInfo& info, bool by_name = false) : info_(info) {
     pure_ = !info.mutates && !info.random;
-    skipped_ = skipped_keys(info);
-    factory_ = is_factory(info);
+    const bool factory = is_factory(info);
+    factory_ = factory && !by_name;
+    if (!factory || !by_name) skipped_ = skipped_keys(info);  // what fills the tensor counts as a change of it
     values_.resize(info.arguments.size());
     slots_.resize(info.arguments.size());
   }

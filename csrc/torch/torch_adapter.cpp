@@ -248,6 +248,7 @@ CallFate TorchAdapter::begin_rule(Recording& recording, const CallSite& site, Va
       // A copy of a tensor warns in the binding, at the line of its caller.
       return copies_tensor(recording) ? CallFate::kUnknown : CallFate::kObserve;
     case Rule::kOperator:
+    case Rule::kNamedOperator:
     case Rule::kAsSeen:
     case Rule::kContiguous:
     case Rule::kView:
@@ -323,6 +324,7 @@ CallFate TorchAdapter::begin(Recording& recording, const CallSite& site, Val* re
 bool TorchAdapter::finish_rule(Recording& recording, const CallSite& site, PyObject* object, Val* result) {
   switch (recording.callable->rule) {
     case Rule::kOperator:
+    case Rule::kNamedOperator:
       return finish_operator(recording, site, object, result);
     case Rule::kAsSeen:
       return finish_as_seen(recording, site, object, result);

@@ -25,7 +25,7 @@
 namespace pijit {
 
 // Bumped on every change of this file; the core refuses an adapter built with another number.
-inline constexpr int kAdapterVersion = 17;
+inline constexpr int kAdapterVersion = 18;
 inline constexpr const char* kAdapterCapsule = "pijit.adapter";
 
 // What the core asks the adapter about: one instruction or one call.
@@ -204,6 +204,10 @@ class Adapter {
   bool warned = false;
   virtual bool issue_warnings() { return true; }  // false: one became an exception
   virtual void forget_warnings() noexcept {}
+
+  // An operation of a replay failed where it may have written already. It is not to run again: the error is set, and the
+  // instruction raises it.
+  bool raised = false;
 
   // Code that the recording does not follow may have run (an opaque call): what was known of tensors is checked anew.
   virtual void foreign_code() noexcept {}

@@ -208,6 +208,13 @@ void add_context(const Trace& trace, const Reg* regs, const Node& node) noexcept
   PyErr_Restore(type, value, traceback);
 }
 
+// CPython does the instruction again, or, where that would write twice, it raises.
+Outcome failed_operation(const Trace& trace, const Node& node, const Reg* regs) noexcept {
+  if (!std::exchange(current_adapter()->raised, false)) return Outcome::kLeave;
+  add_context(trace, regs, node);
+  return Outcome::kRaise;
+}
+
 // What calls something: kRaise where it raised, kLeave where CPython is to do it again.
 Outcome step_call(const Trace& trace, const Node& node, Reg* regs, cpython::Frame* root, PyThreadState* ts) noexcept {
   switch (node.op) {
@@ -313,7 +320,7 @@ Outcome step(const Trace& trace, const Node& node, Reg* regs, cpython::Frame* ro
   switch (node.op) {
     case Op::kAdapter:
     case Op::kCheck:
-      if (!node.adapter_op->run(regs)) return Outcome::kLeave;
+      if (!node.adapter_op->run(regs)) return failed_operation(trace, node, regs);
       return current_adapter()->warned ? Outcome::kWarned : Outcome::kNext;
     case Op::kGuardBool:
       return regs[node.a.index()].boolean == (node.imm != 0) ? Outcome::kNext : Outcome::kLeave;

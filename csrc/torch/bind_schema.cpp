@@ -86,9 +86,11 @@ bool same_value(const Arg& arg, const c10::IValue& value, Form form) {
 
 bool Lowering::start(const SeenOp& op) {
   const OperatorInfo& info = *op.info;
-  if (!info.aten || info.python || info.accumulates) return false;
+  if (!info.aten || info.python) return false;
   const Callable* callable = recording_.callable;
   const bool by_name = callable != nullptr && callable->rule == Rule::kNamedOperator;
+  // Of these the operation has to raise what the call raises: that of a binding is known.
+  if (info.accumulates && (callable == nullptr || callable->rule != Rule::kOperator)) return false;
   ops_.push_back(std::make_unique<LoweredOp>(info, by_name));
   op_ = ops_.back().get();
   bound_.clear();

@@ -16,6 +16,8 @@ class Lowering {
  public:
   explicit Lowering(Recording& recording, const CallSite& site) : recording_(recording), site_(site) {}
 
+  // All operators but the last: a binding that wants a number, and is given a tensor, asks it for its number.
+  bool bind_numbers();
   // One operator whose arguments are those of the Python call, by position and name.
   bool bind_call(const SeenOp& op, bool method);
   // Operators whose first arguments are the operands in any order (binary operators and the like); the rest are
@@ -45,6 +47,12 @@ class Lowering {
     size_t op;
   };
 
+  struct Number {
+    const Impl* tensor;  // of an operand
+    Arg number;
+  };
+
+  bool explain_asked(const SeenOp& op, size_t argument, const Arg& arg, const SeenValue& seen);
   bool place_operands(const SeenOp& op, bool method, Vec<int>* given, bool* gathered);
   bool place_keyword(const OperatorInfo& info, PyObject* name, size_t operand, Vec<int>* given);
   bool explain(const SeenOp& op, size_t argument, const Arg& arg);
@@ -66,6 +74,7 @@ class Lowering {
   const CallSite& site_;
   Vec<std::unique_ptr<LoweredOp>> ops_;
   Vec<Produced> produced_;
+  std::vector<Number> numbers_;
   Val scalar_;
   PyTypeObject* scalar_type_ = nullptr;
   bool options_ = false;

@@ -1,5 +1,8 @@
 // Single arguments and results of the general rule: which value explains which, and what becomes of results.
 #include "torch/bind_schema.h"
+
+#include <utility>
+
 #include "torch/direct.h"
 #include "torch/metadata.h"
 
@@ -11,6 +14,7 @@ bool Lowering::explain(const SeenOp& op, size_t argument, const Arg& arg) {
   if (arg.kind == ArgKind::kNone && !(seen.kind == SeenKind::kValue && seen.value.isNone()))
     return explain_missing(op, argument);
   if (seen.kind == SeenKind::kTensor) return explain_tensor(op, argument, arg, seen);
+  if (seen.kind == SeenKind::kValue && arg.kind == ArgKind::kTensor) return explain_asked(op, argument, arg, seen);
   if (seen.kind == SeenKind::kValue) return explain_value(op, argument, arg, seen.value);
   // A list with tensors.
   if (arg.kind != ArgKind::kSequence || arg.count != seen.count) return false;
@@ -30,6 +34,41 @@ bool Lowering::explain(const SeenOp& op, size_t argument, const Arg& arg) {
   }
   op_->set_slot(argument, slot);
   return true;
+}
+
+bool Lowering::bind_numbers() {
+  const Eye& eye = recording_.eye;
+  for (size_t at = 0; at + 1 < eye.ops.size(); ++at) {
+    const SeenOp& op = eye.ops[at];
+    const SeenValue& asked = eye.argument(op, 0);
+    if (op.info->base != "item" || asked.kind != SeenKind::kTensor || !start(op)) return false;
+    const Arg* operand = nullptr;
+    for (size_t i = 0; i < recording_.operands; ++i) {
+      const Arg& arg = recording_.arg(i);
+      if (arg.kind != ArgKind::kTensor || arg.tensor != asked.tensor) continue;
+      if (operand != nullptr && operand->value != arg.value) return false;  // one tensor today, and two tomorrow
+      operand = &arg;
+    }
+    if (operand == nullptr || !explain(op, 0, *operand) || !produce(op) || scalar_.is_null()) return false;
+    Number made{asked.tensor, Arg()};
+    const c10::IValue& number = eye.result(op, 0).value;
+    made.number.kind = number.isBool() ? ArgKind::kBool : number.isInt() ? ArgKind::kInt : ArgKind::kFloat;
+    if (number.isDouble())
+      made.number.number = number.toDouble();
+    else
+      made.number.integer = number.isBool() ? number.toBool() : number.toInt();
+    made.number.value = std::exchange(scalar_, Val());
+    made.number.dynamic = true;
+    numbers_.push_back(made);
+  }
+  return true;
+}
+
+// An operand is a tensor where the operator has a number.
+bool Lowering::explain_asked(const SeenOp& op, size_t argument, const Arg& arg, const SeenValue& seen) {
+  for (const Number& known : numbers_)
+    if (known.tensor == arg.tensor) return explain_value(op, argument, known.number, seen.value);
+  return false;
 }
 
 bool Lowering::explain_tensor(const SeenOp& op, size_t argument, const Arg& arg, const SeenValue& seen) {
@@ -92,18 +131,20 @@ bool Lowering::explain_ints(size_t argument, const Arg* items, size_t count, boo
   if (!value.isList()) return false;
   c10::ArrayRef<c10::IValue> list = value.toListRef();
   if (list.size() != count) return false;
-  bool dynamic = false;
+  bool dynamic = false, numbers = false;
   for (size_t i = 0; i < count; ++i) {
     const Arg& item = items[repeat ? 0 : i];
     if (!same_value(item, list[i], Form::kFloat)) return false;
-    if (item.dynamic && (item.kind != ArgKind::kInt || !list[i].isInt())) return false;
+    if (item.dynamic && item.kind != ArgKind::kInt && item.kind != ArgKind::kFloat) return false;
+    numbers |= item.dynamic && (item.kind != ArgKind::kInt || !list[i].isInt());
     dynamic |= item.dynamic;
   }
   if (!dynamic) {
     op_->set_constant(argument, recording_.shared_list(value));
     return true;
   }
-  Slot slot{Slot::kIntList, 0, 0, static_cast<uint32_t>(count)};
+  if (numbers) op_->set_constant(argument, value);
+  Slot slot{numbers ? Slot::kNumberList : Slot::kIntList, 0, 0, static_cast<uint32_t>(count)};
   for (size_t i = 0; i < count; ++i) {
     const Arg& item = items[repeat ? 0 : i];
     if (item.dynamic) op_->inputs.push_back(item.value);
@@ -222,6 +263,12 @@ bool Lowering::find_result(PyObject* object, Val* result) {
     *result = scalar_;
     return true;
   }
+  // What writes to a list of tensors gives the list itself.
+  for (size_t i = 0; i < site_.count; ++i)
+    if (site_.operands[i].object == object && recording_.arg(i).kind == ArgKind::kSequence) {
+      *result = recording_.arg(i).value;
+      return true;
+    }
   bool tuple = PyTuple_Check(object);
   if (!tuple && !PyList_CheckExact(object)) return false;
   const size_t count = static_cast<size_t>(Py_SIZE(object));

@@ -39,9 +39,9 @@ bool finish_operator(Recording& recording, const CallSite& site, PyObject* objec
   const Callable& callable = *recording.callable;
   const Eye& eye = recording.eye;
   const OperatorInfo* last = eye.ops.empty() ? nullptr : eye.ops.back().info;
-  if (eye.ops.size() == 1 && (last->base == callable.op || last->full == callable.op)) {
+  if (last != nullptr && (last->base == callable.op || last->full == callable.op)) {
     Lowering lowering(recording, site);
-    if (lowering.bind_call(eye.ops.back(), callable.family == Family::kMethod) &&
+    if (lowering.bind_numbers() && lowering.bind_call(eye.ops.back(), callable.family == Family::kMethod) &&
         take(lowering, object, result))
       return true;
   }

@@ -115,6 +115,21 @@ void LoweredOp::push(torch::jit::Stack& stack, size_t argument, const Reg* regs)
       stack.emplace_back(std::move(list));
       break;
     }
+    case Slot::kNumberList: {
+      c10::List<c10::IValue> list = values_[argument].toList().copy();
+      for (uint32_t i = 0; i < slot.count; ++i) {
+        const Part& part = parts_[slot.first + i];
+        if (part.constant) continue;
+        const Reg& number = regs[part.value];
+        const bool integer = number.rep == Rep::kInt && list.get(i).isInt();
+        if (integer)
+          list.set(i, number.integer);
+        else
+          list.set(i, number.rep == Rep::kInt ? static_cast<double>(number.integer) : number.number);
+      }
+      stack.emplace_back(std::move(list));
+      break;
+    }
     case Slot::kTensorList: {
       c10::List<at::Tensor> list;
       list.reserve(slot.count);
@@ -145,6 +160,9 @@ bool LoweredOp::store(torch::jit::Stack& stack, Reg* regs) const {
     switch (outs_[i].kind) {
       case Out::kDrop:
         break;
+      case Out::kUndefined:
+        if (!value.isNone() && !(value.isTensor() && !value.toTensor().defined())) return false;
+        break;
       case Out::kTensor:
         if (!value.isTensor() || !value.toTensor().defined()) return false;
         break;
@@ -159,9 +177,6 @@ bool LoweredOp::store(torch::jit::Stack& stack, Reg* regs) const {
         break;
       case Out::kBool:
         if (!value.isBool()) return false;
-        break;
-      case Out::kUndefined:
-        if (!value.isNone() && !(value.isTensor() && !value.toTensor().defined())) return false;
         break;
     }
   }
@@ -203,6 +218,16 @@ bool LoweredOp::is_false(std::initializer_list<const char*> names) const noexcep
   return false;
 }
 
+// As the bindings of torch do. The error in flight may be from a kernel in the middle of its work.
+bool LoweredOp::raise() noexcept {
+  try {
+    torch::translate_exception_to_python(std::current_exception());
+  } catch (...) {
+  }
+  the_adapter()->raised = PyErr_Occurred() != nullptr;
+  return false;
+}
+
 bool LoweredOp::run(Reg* regs) noexcept {
   try {
     StackLoan loan;
@@ -223,7 +248,7 @@ bool LoweredOp::run(Reg* regs) noexcept {
     trap.keep();
     return true;
   } catch (...) {
-    return refuse();
+    return info_.accumulates ? raise() : refuse();
   }
 }
 
@@ -239,14 +264,17 @@ OperatorArgument LoweredOp::argument(size_t i) const {
       return made;
     }
     case Slot::kIntList:
+    case Slot::kNumberList:
     case Slot::kTensorList:
     case Slot::kOptionalList: {
       OperatorArgument made = OperatorArgument::of_items(name, Kind::kList);
       for (uint32_t k = 0; k < slot.count; ++k) {
         const Part& part = parts_[slot.first + k];
-        const bool number = slot.kind == Slot::kIntList;
+        c10::IValue constant;
+        if (slot.kind == Slot::kIntList) constant = part.value;
+        if (slot.kind == Slot::kNumberList) constant = values_[i].toListRef()[k];
         made.items.push_back(!part.constant ? OperatorArgument::of_register("", static_cast<uint32_t>(part.value))
-                                            : literal_argument("", number ? c10::IValue(part.value) : c10::IValue()));
+                                            : literal_argument("", constant));
       }
       return made;
     }

@@ -4,9 +4,10 @@
 // registers on a stack that the thread reuses, calls the operator below all Python, and moves the results into
 // registers.
 //
-// 1. False means that nothing happened. An operator that raised checked its arguments before it wrote; those that may
-//    fail in the middle and would count double when run again (OperatorInfo::accumulates) are never lowered. Others
-//    that fail in the middle write the same values again when CPython runs the original, and then raise its error.
+// 1. False means that nothing happened. An operator that raised checked its arguments before it wrote. Others that fail
+//    in the middle write the same values again when CPython runs the original, and then raise its error. Those that
+//    would count double then (OperatorInfo::accumulates) are not run again: the instruction raises their error
+//    (Adapter::raised). Only the bindings that make the same error of it are lowered that way.
 //    Sizes, strides and versions of `out=` tensors and the state of the generator are put back (undo.h).
 // 2. An operator that warned and has no side effect, or one that can be put back, is undone: CPython runs it again and
 //    warns with the right line. Another one issues its warning at once.
@@ -33,6 +34,7 @@ struct Slot {
     kBoolAsInt,
     kNumber,        // scalar register as a tensor that counts as a Python number
     kIntList,       // parts: ints or int registers
+    kNumberList,    // parts: registers with ints and floats, the others are those of `value`
     kTensorList,    // parts: tensor registers
     kOptionalList,  // parts: tensor registers or None
   };
@@ -156,6 +158,7 @@ class LoweredOp final : public AdapterOp {
   OperatorResult result(size_t i) const;
   void push(torch::jit::Stack& stack, size_t argument, const Reg* regs) const;
   bool store(torch::jit::Stack& stack, Reg* regs) const;
+  static bool raise() noexcept;
 
   const OperatorInfo& info_;
   Vec<Slot> slots_;

@@ -392,6 +392,10 @@ CallFate begin_attribute(Recording& recording, const CallSite&, Val* result) {
       if (read_fact(tensor, Fact::kLeaf) < 0) return CallFate::kUnknown;
       require(recording, self, Fact::kLeaf);
       return done(recording, boolean(read_fact(tensor, Fact::kLeaf) != 0), result);
+    case Rule::kGradFn:
+      if (read_fact(tensor, Fact::kLeaf) != 1) return CallFate::kUnknown;
+      require(recording, self, Fact::kLeaf);
+      return done(recording, Val::constant(Py_None), result);
     case Rule::kDtype:
       require(recording, self, Fact::kDtype);
       return CallFate::kObserve;

@@ -321,9 +321,8 @@ def test_errors_leave_no_trace(calls: Calls) -> None:
 
 
 def test_refused(calls: Calls) -> None:
-    zeros, index = torch.zeros(3), torch.tensor([0])
+    zeros = torch.zeros(3)
     for function, operands in (
-        (Tensor.index_add_, (zeros, 0, index, torch.ones(1))),
         (Tensor.tolist, (zeros,)),
         (Tensor.data_ptr, (zeros,)),
     ):

@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple
 
 from pijit.errors import ExportError
 from pijit.graph import vocabulary
-from pijit.graph.model import Node, place_of
+from pijit.graph.model import Node, Value, place_of
 
 # What a call gives: one thing, several of which the node's results are items, or nothing.
 Gives = Literal["one", "several", "nothing"]
@@ -147,7 +147,9 @@ def torch_call(node: Node, format: str = "torch") -> TorchCall:
     given = _given(node, origin, schema)
     args, kwargs = _split(schema, given)
     gives = _gives(schema)
-    return TorchCall(function, args, kwargs, gives, node.writes[0] if node.writes and gives == "nothing" else "")
+    target = node.arguments.get(node.writes[0]) if node.writes else None
+    kept = gives == "nothing" and isinstance(target, Value)  # of a list nothing is the result
+    return TorchCall(function, args, kwargs, gives, node.writes[0] if kept else "")
 
 
 def index_of(index: Any) -> Any:

@@ -19,7 +19,7 @@ from typing import Any, Literal
 from pijit import _torch_objects
 from pijit.errors import ExportError
 from pijit.graph import vocabulary
-from pijit.graph.build import python_calls, trace_rows
+from pijit.graph.build import lists, python_calls, trace_rows
 from pijit.graph.build.arguments import Leaf, is_shallow
 from pijit.graph.build.modules import Modules
 from pijit.graph.build.opaque_objects import Opaque, holds_opaque, plain, without_opaque
@@ -298,7 +298,10 @@ class Builder:
         return kind if kind in {"tensor", "int", "float", "bool"} else "object"
 
     def _call(self, row: Mapping[str, Any]) -> None:
-        call = row["call"]
+        for call in lists.apart(row["call"]):
+            self._call_one(row, call)
+
+    def _call_one(self, row: Mapping[str, Any], call: Mapping[str, Any]) -> None:
         registers = [each for one in call["results"] for each in (one if isinstance(one, list) else [one])]
         arguments = [(name, self._operand(call["name"], name, value)) for name, value, _ in call["arguments"]]
         written = [at for at, (_, _, writes) in enumerate(call["arguments"]) if writes]
@@ -322,7 +325,9 @@ class Builder:
         if writes and results and results[0] is None:
             results[0] = Value(self._fresh(op.rpartition("::")[2].partition(".")[0]))
         elif writes and not results:
-            results = [Value(self._fresh(op.rpartition("::")[2].partition(".")[0]))]
+            of_list = not isinstance(taken.get(writes[0]), Value)  # nothing is the result
+            name = self._fresh(op.rpartition("::")[2].partition(".")[0])
+            results = [Value(name, "object") if of_list else Value(name)]
         flat = [
             alias for one, alias in zip(call["results"], call["aliases"], strict=True) for _ in trace_rows.each(one)
         ]

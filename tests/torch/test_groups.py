@@ -312,3 +312,62 @@ def test_a_tensor_that_a_write_hands_back_is_the_one_it_was() -> None:
     with pytest.raises(type(expected.value)) as raised:
         fast(torch.ones(4, 4), torch.ones(4), index + 7)
     assert str(raised.value) == str(expected.value)
+
+
+class Trainer:
+    def __init__(self) -> None:
+        torch.manual_seed(0)
+        self.model = nn.Linear(4, 1)
+        self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=0.1)
+        self.schedule = torch.optim.lr_scheduler.CosineAnnealingLR(self.optimizer, 100)
+        self.steps, self.last = 0, None
+
+    def step(self, x: Tensor) -> Any:
+        self.optimizer.zero_grad()
+        loss = self.model(x).pow(2).mean()
+        loss.backward()
+        self.steps += 1
+        self.last = loss.detach()  # type: ignore[assignment]
+        self.optimizer.step()
+        self.schedule.step()
+        return loss.item(), self.steps, self.last, self.model.weight.detach().clone()
+
+
+def test_a_schedule_behind_a_write_to_an_attribute() -> None:
+    """The write lets go of what was there; the optimizer is held by the trainer."""
+    plain, trainer = Trainer(), Trainer()
+    fast = pijit.jit(trainer.step)
+    for i in range(16):
+        x = torch.full((3, 4), 0.1 * i)
+        assert repr(fast(x)) == repr(plain.step(x))
+    assert max(trace.opaque_calls for trace in pijit.traces(fast) if trace.replays) == 1
+
+
+@pytest.mark.parametrize("holds", ["attribute", "cell", "nothing"])
+def test_a_write_that_lets_the_object_of_a_weak_reference_die(holds: str) -> None:
+    """What held it is written to in the call, before the reference is asked."""
+
+    def calls(jit: Callable[[Any], Any]) -> list[Any]:
+        first = Holder()
+        keeper, cell = Holder(), first if holds == "cell" else None
+        keeper.held = first if holds != "cell" else None  # type: ignore[attr-defined]
+        reference = weakref.ref(first)
+        other = Holder()
+        del first
+
+        def call(ends: bool) -> Any:
+            nonlocal cell
+            seen = (keeper.held is None, cell is None)  # type: ignore[attr-defined]
+            keeper.steps = 1
+            if ends:
+                keeper.held = None  # type: ignore[attr-defined]
+                cell = None
+            keeper.n = 2
+            found = reference()
+            return seen, found is None, found is not None and found.n
+
+        run = jit(call)
+        given = [run(False), run(False), run(holds != "nothing"), run(False), run(True), run(True)]
+        return [*given, other.n]
+
+    assert calls(pijit.jit) == calls(lambda function: function)

@@ -223,6 +223,8 @@ class Adapter {
   virtual ForeignCall foreign_call(PyObject*) noexcept { return ForeignCall::kUnknown; }
   // A key for what the registers hold; null: no compiled code may answer there, such as for tensors without memory.
   virtual std::unique_ptr<PlanKey> make_key(const PlanRegisters&, const Reg*) { return nullptr; }
+  // Watches a native replay of the stretch, which outlives it; null: no tape may stand for it.
+  virtual std::unique_ptr<TapeMaker> make_tape(const TapeStretch&) { return nullptr; }
   // A copy that nothing else holds, as an object of Python; null: there is none of the same layout.
   virtual Ref copy_of(void*) noexcept { return Ref(); }
 

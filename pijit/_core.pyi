@@ -78,6 +78,16 @@ class SegmentRow(TypedDict):
     region: Any  # the `Region` of the block that it is in; None: in none
     keys: list[KeyRow]
 
+class TapeRow(TypedDict):
+    """A forward pass and the engine's call behind it, for which operators beneath autograd may stand."""
+
+    first: int
+    last: int
+    tapes: int
+    runs: int  # replays that a tape has served
+    left: int  # replays in which one was left before the engine
+    why: str  # there is none; "": not yet
+
 class TraceInfo(TypedDict):
     """One installed trace."""
 
@@ -93,6 +103,7 @@ class TraceInfo(TypedDict):
     nodes: list[NodeInfo]
     snapshots: list[SnapshotInfo]
     segments: list[SegmentRow]
+    tapes: list[TapeRow]
     constants: int
     bytes: int
     opaque_calls: int

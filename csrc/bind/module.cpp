@@ -40,6 +40,7 @@
 #include "hook/worth.h"
 #include "ir/adapter_slot.h"
 #include "ir/checked.h"
+#include "plan/tapes.h"
 #include "record/known_loops.h"
 #include "record/limits.h"
 #include "record/marks.h"

@@ -18,6 +18,7 @@
 #include "ir/python.h"
 #include "ir/source.h"
 #include "plan/segment.h"
+#include "plan/tapes.h"
 #include "record/reasons.h"
 
 namespace py = pybind11;
@@ -201,6 +202,23 @@ std::string signature_by(PyCodeObject* written, const Trace& trace, const Object
   return signature;
 }
 
+// The stretches of the trace for which tapes may stand.
+py::list tapes_view(const Trace& trace) {
+  py::list views;
+  if (trace.tapes == nullptr) return views;
+  for (const TapedStretch& stretch : trace.tapes->all) {
+    py::dict view;
+    view["first"] = stretch.first;
+    view["last"] = stretch.last;
+    view["tapes"] = stretch.tapes.size();
+    view["runs"] = stretch.runs;
+    view["left"] = stretch.left;
+    view["why"] = stretch.tapes.empty() ? stretch.why : "";
+    views.append(view);
+  }
+  return views;
+}
+
 py::dict trace_view(const Root& root, const Trace& trace) {
   auto* code = reinterpret_cast<PyCodeObject*>(trace.code.get());
   const ObjectSet proven = proven_objects(trace, root.owner.living());
@@ -244,6 +262,7 @@ py::dict trace_view(const Root& root, const Trace& trace) {
   for (const char* reason : trace.no_exits) no_exits.append(reason);
   view["no_exits"] = no_exits;
   view["segments"] = segments_view(trace);
+  view["tapes"] = tapes_view(trace);
   view["constants"] = trace.owned.size();
   view["bytes"] = bytes_of(trace);
   view["operations"] = trace.operations;

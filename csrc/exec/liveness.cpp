@@ -17,6 +17,7 @@
 #include "ir/log.h"
 #include "plan/regions.h"
 #include "plan/segment.h"
+#include "plan/tapes.h"
 
 namespace pijit {
 
@@ -439,7 +440,14 @@ void prepare_replays(Trace& trace) {
 
 void find_segments(Trace& trace, bool has_market) {
   trace.segments.reset();
-  if (!has_market && !has_regions(trace)) return;
+  trace.tapes.reset();
+  if (!has_market && !has_regions(trace)) {
+    if (!records_tapes() || !computes_gradients(trace)) return;
+    Liveness seen(trace);
+    seen.run();
+    trace.tapes = find_tapes(trace, seen.last());
+    return;
+  }
   Liveness seen(trace), read(trace, false);
   seen.run();
   read.run();

@@ -13,6 +13,7 @@
 #include "exec/plans.h"
 #include "exec/profiled.h"
 #include "exec/side_exit.h"
+#include "exec/taped.h"
 #include "guard/check.h"
 #include "guard/varying.h"
 #include "ir/adapter_slot.h"
@@ -432,6 +433,7 @@ class Replay {
         root_(root),
         ts_(ts),
         plans_(file.get(), done),
+        taped_(file.get(), done),
         first_(&trace) {}
 
   // The result of the root frame (new reference), or null with an error set. All registers are released.
@@ -443,6 +445,7 @@ class Replay {
     if (trace_->takes_inputs) take_inputs(*trace_, root_, regs_);
     plans_.compare_every(left->compare_every);
     if (trace_->segments != nullptr) plans_.begin(*trace_, 0);
+    if (trace_->tapes != nullptr) taped_.begin(*trace_, 0);
     for (size_t at = 0;;) {
       if (at == plans_.stop()) [[unlikely]]
         at = plans_.arrive(at);
@@ -454,7 +457,7 @@ class Replay {
         range_.reset();
         return leave(*trace_, node.snapshot, regs_, root_, ts_);
       }
-      Outcome outcome = step(*trace_, node, regs_, root_, ts_);
+      Outcome outcome = at == taped_.stop() ? taped_step(at) : step(*trace_, node, regs_, root_, ts_);
       if (outcome == Outcome::kWarned && !restored()) return fail_short_of_memory(*trace_, regs_);
       if (outcome == Outcome::kWarned) outcome = issue_warnings(*trace_, node, regs_, root_, ts_);
       left->opaque_calls += is_opaque(node.op);
@@ -487,9 +490,18 @@ class Replay {
   }
   // What snapshots read is there.
   bool restored() noexcept {
-    if (!plans_.any_ran()) return true;
+    if (!plans_.any_ran() && !taped_.is_running()) return true;
     const SavedError error;
-    return plans_.restore();
+    return (!taped_.is_running() || taped_.restore()) && plans_.restore();
+  }
+  // A node that a tape may do, or watches.
+  Outcome taped_step(size_t at) noexcept {
+    const Taped::Turn turn = taped_.arrive(at);
+    if (turn == Taped::Turn::kDone) return Outcome::kNext;
+    if (turn == Taped::Turn::kFailed) return PyErr_NoMemory(), Outcome::kFail;
+    const Outcome outcome = step(*trace_, trace_->nodes[at], regs_, root_, ts_);
+    if (turn == Taped::Turn::kWatched && outcome == Outcome::kNext) taped_.observed(at);
+    return outcome;
   }
   bool change_over(size_t at) noexcept {
     if (trace_->links.empty()) return false;
@@ -497,6 +509,7 @@ class Replay {
     if (side == nullptr) return false;
     trace_ = side;
     plans_.begin(*side, at + 1);
+    taped_.begin(*side, at + 1);
     return true;
   }
   PyObject* end(const Node& node, Outcome outcome, Left* left);
@@ -507,6 +520,7 @@ class Replay {
   cpython::Frame* root_;
   PyThreadState* ts_;
   Plans plans_;
+  Taped taped_;
   double wanted_since_ = 0;  // the GIL, by another thread
   const Trace* first_;
   Pause pause_;

@@ -1,6 +1,7 @@
 // What a trace carries of its tensor framework: operations that run, and guards that look. Implemented by an adapter.
 #pragma once
 #include <cstddef>
+#include <memory>
 #include <set>
 #include <string>
 #include <vector>
@@ -115,6 +116,62 @@ struct Effects {
   Vec<uint32_t> questions;      // nodes that are asked before
   Vec<uint32_t> stores;         // nodes that are done behind the plan
   std::vector<bool> spent;      // by output: a backward pass has gone through it
+};
+
+// A node of a stretch that a tape may stand for: an operation, or the call of the engine that computes gradients.
+struct TapeNode {
+  uint32_t at = 0;              // in the trace
+  AdapterOp* op = nullptr;      // null: the engine
+  Vec<uint32_t> reads, writes;  // registers; the engine reads its roots
+  Vec<uint32_t> written;        // registers whose tensors it changes
+  bool gives_numbers = false;   // not only tensors
+  Vec<uint32_t> gradients;      // of the engine: what each root is given, kNone: nothing
+  // Of the engine: registers with the tuple of its arguments, or with those of roots and gradients; kNone: none was
+  // built, and the registers of the tensors hold them still.
+  uint32_t arguments = kNone, given_roots = kNone, given_gradients = kNone;
+};
+
+// Nodes of a trace from the first that a gradient may flow through to the call of the engine.
+struct TapeStretch {
+  std::vector<TapeNode> nodes;
+  Vec<bool> shown;   // by register: somebody may see what it holds behind the stretch
+  Vec<bool> stored;  // by register: a node of the stretch hands on what it holds
+};
+
+// What the framework calls beneath autograd in such a stretch, under one form of its tensors; see exec/taped.h.
+class Tape {
+ public:
+  // One replay.
+  class Run {
+   public:
+    virtual ~Run() = default;
+    // Does one of nodes(). False: its operands are of another form, or it has failed. It has changed nothing then.
+    virtual bool step(size_t index, Reg* regs) noexcept = 0;
+    // Before operations run with autograd in place of what ran without: random numbers are drawn once more, and
+    // `regs` gets, borrowed, what came from outside.
+    virtual void rewind(Reg* regs) noexcept = 0;
+    // Such an operation, on these registers; it writes no statistics a second time. A tensor of the tape that an object
+    // of Python stands for gets the graph of the result.
+    virtual bool redo(size_t index, Reg* regs) noexcept = 0;
+  };
+  virtual ~Tape() = default;
+  // Those in whose place a tape does something, as indices of TapeStretch::nodes; the engine comes last.
+  virtual const Vec<uint32_t>& nodes() const noexcept = 0;
+  // Null: memory is short.
+  virtual std::unique_ptr<Run> begin() noexcept = 0;
+};
+
+// Watches one native replay of a stretch. Its first member that gives false ends it.
+class TapeMaker {
+ public:
+  virtual ~TapeMaker() = default;
+  // Around a node of the stretch.
+  virtual bool begin(size_t index, const Reg* regs) noexcept = 0;
+  virtual bool end(size_t index, const Reg* regs) noexcept = 0;
+  // Behind the last one. Null: there cannot be a tape.
+  virtual std::shared_ptr<Tape> finish() noexcept = 0;
+  // Why there is none.
+  virtual const std::string& why() const noexcept = 0;
 };
 
 // The registers that a key speaks of; `effects`: of a segment that has some.

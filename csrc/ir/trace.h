@@ -25,8 +25,6 @@
 
 namespace pijit {
 
-inline constexpr uint32_t kNone = UINT32_MAX;
-
 // One entry guard; see guards.def for the meaning of the fields of each op.
 struct Guard {
   GuardOp op;
@@ -189,6 +187,7 @@ struct Dropped {
 
 struct Trace;
 struct Segments;
+struct Tapes;
 
 // Where a replay that leaves a trace at the node goes on; see exec/links.h.
 struct Link {
@@ -263,6 +262,7 @@ struct Trace {
   mutable Vec<Leaving> leavings;       // where replays were left
   mutable Spent left;                  // in CPython, from where replays were left or the recording had stopped
   std::shared_ptr<Segments> segments;  // what compiled code may take over; null: nobody asked for it
+  std::shared_ptr<Tapes> tapes;        // forward and backward passes as operators; null: it has none
   mutable bool forgotten = false;      // no replay comes to its end
   uint32_t registries = kNone;         // which of the entry's guards is about abstract classes (compile_guards)
 

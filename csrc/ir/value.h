@@ -24,6 +24,9 @@
 
 namespace pijit {
 
+// No index: of a register, node, snapshot or the like.
+inline constexpr uint32_t kNone = UINT32_MAX;
+
 enum class ValueKind : uint8_t { kNull, kConst, kReg, kVirtual };
 
 class Val {

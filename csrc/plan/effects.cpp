@@ -48,7 +48,6 @@ class StretchFinder {
   Part part_of(const Node& node, const Step& step) const;
   Part part_of_operation(const Node& node, const Step& step) const;
   Part part_of_opaque(const Node& node) const;
-  PyObject* callable_of(const Node& node) const;
   void note_memory();
   uint32_t base(uint32_t reg) noexcept {
     while (base_[reg] != reg) reg = base_[reg] = base_[base_[reg]];
@@ -82,19 +81,8 @@ class StretchFinder {
   std::vector<PyObject*> constant_;  // by register: the tensor that guards find there each time
 };
 
-// The callable of a call: a constant, or a method that the trace binds.
-PyObject* StretchFinder::callable_of(const Node& node) const {
-  if (node.a.is_const()) return node.a.object();
-  if (!node.a.is_reg()) return nullptr;
-  for (const Virtual& object : trace_.virtuals) {
-    if (object.reg != node.a.index() || object.kind != VirtualKind::kBuiltinMethod) continue;
-    return content_of(trace_, object, node.time).field(field::kBuiltinMethod::kMethod).object();
-  }
-  return nullptr;
-}
-
 Part StretchFinder::part_of_opaque(const Node& node) const {
-  PyObject* callable = callable_of(node);
+  PyObject* callable = callable_of(trace_, node);
   if (callable == nullptr) return Part::kNone;
   switch (current_adapter()->foreign_call(callable)) {
     case ForeignCall::kIdle:

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "ir/call.h"
+#include "ir/log.h"
 
 namespace pijit {
 
@@ -44,15 +45,6 @@ bool is_of_number(const Trace& trace, const OperatorCall& call, const Step& step
          std::all_of(step.reads.begin(), step.reads.end(), [&](uint32_t reg) { return is_boxed(trace.regs[reg]); });
 }
 
-// They change what a tensor is to Python or to autograd, not what it holds.
-bool is_about_tensors(const std::string& name) {
-  static constexpr const char* kNames[] = {"retain_grad", "requires_grad_", "set_data",   "_backward", "detach_",
-                                           "set_",        "resize_",        "resize_as_", "rename_",   "swap_"};
-  const std::string base = name.substr(0, name.find('.'));
-  return std::any_of(std::begin(kNames), std::end(kNames),
-                     [&](const char* each) { return base == std::string("aten::") + each; });
-}
-
 void classify(const Trace& trace, const OperatorCall& call, Step* step) {
   for (const OperatorArgument& argument : call.arguments) add_argument(argument, step);
   for (const OperatorResult& result : call.results) {
@@ -73,6 +65,14 @@ void classify(const Trace& trace, const OperatorCall& call, Step* step) {
 }
 
 }  // namespace
+
+bool is_about_tensors(const std::string& name) {
+  static constexpr const char* kNames[] = {"retain_grad", "requires_grad_", "set_data",   "_backward", "detach_",
+                                           "set_",        "resize_",        "resize_as_", "rename_",   "swap_"};
+  const std::string base = name.substr(0, name.find('.'));
+  return std::any_of(std::begin(kNames), std::end(kNames),
+                     [&](const char* each) { return base == std::string("aten::") + each; });
+}
 
 Step step_of(const Trace& trace, const Node& node) {
   Step step;
@@ -108,6 +108,16 @@ Step step_of(const Trace& trace, const Node& node) {
       for (uint32_t i = 0; i < node.outs_count; ++i) step.writes.push_back(trace.outs[node.outs_first + i]);
   }
   return step;
+}
+
+PyObject* callable_of(const Trace& trace, const Node& node) {
+  if (node.a.is_const()) return node.a.object();
+  if (!node.a.is_reg()) return nullptr;
+  for (const Virtual& object : trace.virtuals) {
+    if (object.reg != node.a.index() || object.kind != VirtualKind::kBuiltinMethod) continue;
+    return content_of(trace, object, node.time).field(field::kBuiltinMethod::kMethod).object();
+  }
+  return nullptr;
 }
 
 }  // namespace pijit

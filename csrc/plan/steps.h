@@ -1,6 +1,7 @@
 // Nodes of a trace in the terms of segments: what a node reads, writes and changes, and whether it may be compiled.
 #pragma once
 #include <cstdint>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -28,5 +29,11 @@ struct Step {
 };
 
 Step step_of(const Trace& trace, const Node& node);
+
+// It changes what a tensor is to Python or to autograd, or its sizes in place.
+bool is_about_tensors(const std::string& name);
+
+// The callable of a call: a constant, or a method that the trace binds. Null: it is not known.
+PyObject* callable_of(const Trace& trace, const Node& node);
 
 }  // namespace pijit

@@ -1,5 +1,6 @@
 // The module of this adapter, such as pijit._torch_2_13: attach() and built_against().
 #include "common/ref.h"
+#include "torch/below.h"
 #include "torch/callables.h"
 #include "torch/direct.h"
 #include "torch/layout.h"
@@ -54,6 +55,7 @@ PyObject* attach(PyObject*, PyObject*) {
   if (!built) {
     refresh_python_kernels();
     list_signatures();
+    offer_below();
   }
   built = true;
   Ref capsule = Ref::steal(PyCapsule_New(the_adapter(), kAdapterCapsule, nullptr));

@@ -1,41 +1,15 @@
 // Writes what compiled code gives, and gives its results the history of eager execution.
 #include "torch/plan_effects.h"
 
-#include <torch/csrc/autograd/function.h>
-#include <torch/csrc/autograd/saved_variable.h>
-
 #include <algorithm>
 #include <utility>
 
-#include "torch/compat.h"
 #include "torch/plan_key.h"
+#include "torch/spent.h"
 
 namespace pijit::torch_adapter {
 
 namespace {
-
-// A function of autograd whose saved tensors are freed.
-class Spent final : public torch::autograd::Node {
- public:
-  explicit Spent(std::string name) : name_(std::move(name)) {}
-  std::string name() const override { return name_; }
-  torch::autograd::variable_list apply(torch::autograd::variable_list&&) override {
-    TORCH_CHECK(false, torch::autograd::ERR_BACKWARD_TWICE);
-  }
-
- private:
-  std::string name_;
-};
-
-// Nobody looks at its gradient while it is computed.
-bool is_unwatched(const at::Tensor& leaf) {
-  namespace impl = torch::autograd::impl;
-  if (!impl::hooks(leaf).empty() || impl::post_acc_grad_hooks(leaf) != nullptr) return false;
-  const auto accumulator = impl::try_get_grad_accumulator(leaf);
-  if (!accumulator) return true;
-  return accumulator->pre_hooks().empty() && accumulator->post_hooks().empty() &&
-         accumulator->tensor_pre_hooks().empty() && accumulator->retains_grad_hooks().empty();
-}
 
 // A result that shares memory with something else, or that the plan keeps, is copied: what it is for has memory of its
 // own.
@@ -136,9 +110,7 @@ Ref PlanEffects::copies() noexcept {
 at::Tensor PlanEffects::output(size_t index, at::Tensor made) const {
   if (functions_[index].empty()) return made;
   at::Tensor tensor = made.detach();
-  auto node = make_node<Spent>(functions_[index]);
-  const uint32_t at = node->add_input_metadata(tensor);
-  torch::autograd::impl::set_gradient_edge(tensor, {std::move(node), at});
+  spend(tensor, functions_[index]);
   return tensor;
 }
 

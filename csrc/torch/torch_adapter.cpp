@@ -6,6 +6,7 @@
 #include "torch/calls.h"
 #include "torch/first_calls.h"
 #include "torch/foreign_calls.h"
+#include "torch/tape_maker.h"
 #include "torch/guards.h"
 #include "torch/lowered.h"
 #include "torch/metadata.h"
@@ -167,6 +168,9 @@ class TorchAdapter final : public Adapter {
 
   std::unique_ptr<PlanKey> make_key(const PlanRegisters& registers, const Reg* regs) override {
     return make_plan_key(registers, regs);
+  }
+  std::unique_ptr<TapeMaker> make_tape(const TapeStretch& stretch) override {
+    return torch_adapter::make_tape(stretch);
   }
   ForeignCall foreign_call(PyObject* callable) noexcept override { return torch_adapter::foreign_call(callable); }
   Ref copy_of(void* tensor) noexcept override { return torch_adapter::copy_of(static_cast<const Impl*>(tensor)); }

@@ -1,0 +1,61 @@
+// Tapes at a replay: a forward and a backward pass run as operators beneath autograd, where nobody looks at the graph
+// in between (plan/tapes.h).
+//
+// 1. Within a stretch the replay goes from node to node as everywhere. A node that the tape has is done by the tape:
+//    its results are tensors without a graph. At the engine the tape runs the operators that compute gradients and
+//    hands these to the leaves.
+// 2. What is left before the engine needs the graph after all: a side exit, an error, another form of an operand. What
+//    the tape has done is done once more with autograd then, on the same random numbers. Tensors that were seen stay,
+//    and get the graph.
+// 3. Once the engine was replaced nothing is done again. Tensors that somebody may see get a function of autograd whose
+//    saved tensors are freed.
+// 4. The second replay of a trace is watched, and one later on where no tape has its forms.
+#pragma once
+#include <memory>
+
+#include "exec/plans.h"
+#include "plan/tapes.h"
+
+namespace pijit {
+
+class Taped {
+ public:
+  Taped(Reg* regs, Doer doer) noexcept : regs_(regs), doer_(doer) {}
+
+  // The replay goes on in this trace, from this node on.
+  void begin(const Trace& trace, size_t from) noexcept;
+  // The next node at which arrive() is to be called.
+  size_t stop() const noexcept { return stop_; }
+  enum class Turn : uint8_t {
+    kNative,   // the node is replayed
+    kDone,     // a tape has done it
+    kWatched,  // it is replayed, and observed() is to be called
+    kFailed,   // memory is short
+  };
+  Turn arrive(size_t at) noexcept;
+  void observed(size_t at) noexcept;
+  // A tape has done something that a graph is needed for if the replay is left now.
+  bool is_running() const noexcept { return run_ != nullptr || maker_ != nullptr; }
+  // Before frames are rebuilt: what the tape did is done with autograd. False: memory is short.
+  bool restore() noexcept;
+
+ private:
+  void look_ahead(size_t from) noexcept;
+  Turn enter(size_t at);
+  Turn start(size_t at);
+  Turn step(size_t at) noexcept;
+  void leave() noexcept;
+
+  Reg* regs_;
+  Doer doer_;
+  const Trace* trace_ = nullptr;
+  Tapes* tapes_ = nullptr;
+  size_t next_ = 0;  // in tapes_
+  size_t stop_ = SIZE_MAX;
+  size_t index_ = 0;  // the next of Tape::nodes(), or of the nodes that are watched
+  std::shared_ptr<Tape> tape_;
+  std::unique_ptr<Tape::Run> run_;
+  std::unique_ptr<TapeMaker> maker_;
+};
+
+}  // namespace pijit

@@ -1,0 +1,43 @@
+// Stretches of a trace for which a tape may stand: a forward pass and the call of the engine that computes its
+// gradients.
+//
+// 1. A stretch ends with a call of the engine that keeps the gradients of leaves and frees the graph. It begins at the
+//    first node from which on nothing else computes gradients, and no code runs of which the trace knows nothing but
+//    its frames.
+// 2. Nobody sees the graph of autograd in between: no call is given a tensor that gradients flow through, and none is
+//    kept in an object. Who may see one behind the stretch finds a graph that was freed.
+// 3. Which nodes a tape does, and whether there can be one, is found by watching one native replay (Adapter::make_tape).
+#pragma once
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "ir/trace.h"
+
+namespace pijit {
+
+// One of these stretches, and the tapes that were made for it.
+struct TapedStretch {
+  TapeStretch nodes;
+  uint32_t first = 0, last = 0;  // nodes of the trace: the first one, and the engine
+  std::vector<std::shared_ptr<Tape>> tapes;  // each for other forms
+  uint32_t watched = 0;                      // replays
+  bool wanted = false;                       // the last replay found no tape of its forms
+  uint64_t runs = 0, left = 0;  // replays that a tape has served, or was left in
+  std::string why;              // no tape came of the last replay that was watched
+};
+
+// Of one trace, in order and apart from each other.
+struct Tapes {
+  std::vector<TapedStretch> all;
+};
+
+bool& records_tapes() noexcept;
+
+// `seen`: by register, the last node that reads it or whose snapshot may. Null: the trace computes no gradients.
+std::shared_ptr<Tapes> find_tapes(const Trace& trace, const Vec<uint32_t>& seen);
+
+// The trace calls the engine.
+bool computes_gradients(const Trace& trace);
+
+}  // namespace pijit

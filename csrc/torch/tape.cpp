@@ -1,0 +1,255 @@
+// Runs a tape beside the registers of a replay.
+#include "torch/tape.h"
+
+#include <algorithm>
+
+#include "torch/lowered.h"
+#include "torch/spent.h"
+#include "torch/torch_adapter.h"
+
+namespace pijit::torch_adapter {
+
+namespace {
+
+Impl* impl(const Reg& reg) noexcept {
+  return static_cast<Impl*>(reg.tensor);
+}
+
+bool same_number(const Reg& a, const Reg& b) noexcept {
+  return a.rep == b.rep && (a.rep == Rep::kBool ? a.boolean == b.boolean : a.integer == b.integer);
+}
+
+void set_version(const Reg& value, uint32_t version) {
+  c10::VariableVersion counter = impl(value)->version_counter();  // another handle of the same one
+  counter.set_version(version);
+}
+
+uint32_t version_of(const Reg& value) {
+  return static_cast<uint32_t>(impl(value)->version_counter().current_version());
+}
+
+// A number of Python as operators take it.
+at::Tensor wrapped(const Reg& reg) {
+  const c10::Scalar number = reg.rep == Rep::kInt     ? c10::Scalar(reg.integer)
+                             : reg.rep == Rep::kFloat ? c10::Scalar(reg.number)
+                                                      : c10::Scalar(reg.boolean);
+  return at::native::wrapped_scalar_tensor(number);
+}
+
+// The operator has run without a warning, which CPython would have to give its place.
+bool ran(AdapterOp& op, Reg* values) noexcept {
+  if (!op.run(values)) return false;
+  if (!the_adapter()->warned) return true;
+  the_adapter()->warned = false;
+  the_adapter()->forget_warnings();
+  return false;
+}
+
+// What is in a tuple of tensors and None.
+void add_items(PyObject* tuple, std::vector<at::Tensor>* made) {
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(tuple); ++i) {
+    PyObject* item = PyTuple_GET_ITEM(tuple, i);
+    made->push_back(item == Py_None ? at::Tensor() : THPVariable_Unpack(item));
+  }
+}
+
+class TapeRun final : public Tape::Run {
+ public:
+  explicit TapeRun(std::shared_ptr<TorchTape> tape)
+      : tape_(std::move(tape)), values_(tape_->values_), versions_(tape_->values_) {
+    for (Reg& value : values_) value.owned = 0;
+  }
+  ~TapeRun() override {
+    if (rewound_) now_.put_back();
+    for (uint32_t value : changed_) impl(values_[value])->bump_version();
+    for (uint32_t value = 0; value < values_.size(); ++value) drop(value);
+  }
+
+  bool step(size_t index, Reg* regs) noexcept override {
+    try {
+      const TapedNode& node = tape_->taped_[index];
+      if (node.looks) return true;
+      if (!load(node, regs)) return false;
+      if (node.draws) {
+        drawn_.emplace_back(index, Draws());
+        if (!drawn_.back().second.keep_default(c10::kCPU)) return false;
+      }
+      const bool done = node.op == nullptr ? differentiate(node) : run(node);
+      if (!done && node.draws) drawn_.back().second.put_back();
+      if (done) give(node, regs);
+      return done;
+    } catch (...) {
+      return refuse();
+    }
+  }
+
+  void rewind(Reg* regs) noexcept override {
+    try {
+      now_.keep_default(c10::kCPU);
+      rewound_ = true;
+      for (const auto& [reg, value] : loaded_) {
+        regs[reg] = values_[value];
+        regs[reg].owned = 0;
+      }
+    } catch (...) {
+      refuse();
+    }
+  }
+
+  bool redo(size_t index, Reg* regs) noexcept override {
+    try {
+      const TapedNode& node = tape_->taped_[index];
+      if (node.looks) return true;
+      for (const TapeLoad& each : node.loads)
+        if (each.form && version_of(values_[each.value]) != versions_[each.value] && !is_changed(each.value)) return false;
+      for (auto& [drawn, draws] : drawn_)
+        if (drawn == index) draws.put_back();
+      std::vector<at::Tensor> contents;
+      for (uint32_t value : node.kept) contents.push_back(copy(values_[value]));
+      if (!node.op->run(regs)) return false;
+      const at::AutoDispatchBelowADInplaceOrView below;
+      for (size_t i = 0; i < node.kept.size(); ++i) share(values_[node.kept[i]].tensor).copy_(contents[i]);
+      for (const TapeResult& result : node.results) hand_over(values_[result.value], regs[result.reg]);
+      return true;
+    } catch (...) {
+      return refuse();
+    }
+  }
+
+ private:
+  static at::Tensor copy(const Reg& value) {
+    const at::AutoDispatchBelowADInplaceOrView below;
+    return share(value.tensor).clone();
+  }
+
+  // A tensor that an object of Python stands for gets the graph of the one that was made in its place.
+  static void hand_over(const Reg& value, const Reg& redone) {
+    if (value.owned == 0 || object_of(impl(value)) == nullptr) return;
+    const at::Tensor other = share(redone.tensor);
+    if (other.grad_fn()) torch::autograd::impl::set_gradient_edge(share(value.tensor), torch::autograd::impl::gradient_edge(other));
+  }
+
+  void drop(uint32_t value) noexcept {
+    Reg& reg = values_[value];
+    if (reg.owned == 0) return;
+    reg.owned = 0;
+    c10::intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl>::reclaim(impl(reg));
+  }
+
+  bool load(const TapedNode& node, const Reg* regs) {
+    for (const auto& [reg, number] : node.numbers)
+      if (!same_number(regs[reg], number)) return false;
+    std::vector<at::Tensor> given;
+    if (node.op == nullptr && !node.loads.empty()) given = engine_operands(tape_->engine_, regs);
+    for (const TapeLoad& each : node.loads) {
+      if (node.op == nullptr && (each.reg >= given.size() || !given[each.reg].defined())) return false;
+      Impl* tensor = node.op == nullptr ? given[each.reg].unsafeGetTensorImpl() : impl(regs[each.reg]);
+      if (!each.form) {
+        const Impl* other = impl(values_[each.value]);
+        if (!tensor->unsafe_storage().is_alias_of(other->unsafe_storage())) return false;
+        if (tensor->storage_offset() != other->storage_offset() || tensor->sizes() != other->sizes() ||
+            tensor->strides() != other->strides())
+          return false;
+        if (tensor->requires_grad() && !is_leaf(tensor)) return false;
+        continue;
+      }
+      if (!each.form->matches_layout(tensor) || tensor->requires_grad() != each.form->requires_grad) return false;
+      if (tensor->requires_grad() && !is_leaf(tensor)) return false;
+      drop(each.value);
+      put(values_[each.value], share(tensor));
+      versions_[each.value] = version_of(values_[each.value]);
+      if (node.op != nullptr) loaded_.emplace_back(each.reg, each.value);
+    }
+    for (const auto& [reg, value] : node.wrapped) {
+      drop(value);
+      put(values_[value], wrapped(regs[reg]));
+    }
+    return true;
+  }
+  bool is_changed(uint32_t value) const { return std::find(changed_.begin(), changed_.end(), value) != changed_.end(); }
+  static bool is_leaf(const Impl* tensor) { return share(const_cast<Impl*>(tensor)).is_leaf(); }
+
+  bool run(const TapedNode& node) {
+    const at::AutoDispatchBelowADInplaceOrView below;
+    const c10::AutoGradMode no_gradients(false);
+    for (const TapeStep& step : node.steps) {
+      if (!ran(*step.op, values_.data())) return false;
+      for (const auto& [value, sizes] : step.sizes)
+        if (impl(values_[value])->sizes() != c10::IntArrayRef(sizes)) return false;
+      for (uint32_t value : step.drops) drop(value);
+    }
+    return true;
+  }
+
+  void give(const TapedNode& node, Reg* regs) {
+    for (const TapeResult& result : node.results) put(regs[result.reg], share(values_[result.value].tensor));
+    for (uint32_t value : node.drops) drop(value);
+  }
+
+  // All gradients, and then what everybody sees.
+  bool differentiate(const TapedNode& node) {
+    // What somebody has changed since it was read: the engine is to say so, and finds it changed once more.
+    for (uint32_t value : tape_->saved_)
+      if (version_of(values_[value]) != versions_[value]) changed_.push_back(value);
+    if (!changed_.empty()) return false;
+    for (const TapeLeaf& leaf : tape_->leaves_) {
+      const at::Tensor tensor = share(values_[leaf.value].tensor);
+      if (!tensor.requires_grad() || !tensor.is_leaf() || !is_unwatched(tensor)) return false;
+      const at::Tensor& held = tensor.grad();
+      if (held.defined() != leaf.form.has_value()) return false;
+      if (!held.defined()) continue;
+      if (held.requires_grad() || !leaf.form->matches_layout(held.unsafeGetTensorImpl())) return false;
+      drop(leaf.held);
+      put(values_[leaf.held], at::Tensor(held));
+    }
+    if (!run(node)) return false;
+    const c10::AutoGradMode no_gradients(false);
+    for (const TapeLeaf& leaf : tape_->leaves_)
+      if (leaf.add != nullptr) leaf.add->run(values_.data());
+    for (const TapeLeaf& leaf : tape_->leaves_) {
+      if (leaf.add != nullptr) continue;
+      set_version(values_[leaf.gradient], leaf.version);
+      share(values_[leaf.value].tensor).mutable_grad() = share(values_[leaf.gradient].tensor);
+    }
+    for (uint32_t index : tape_->nodes_)
+      for (const TapeResult& result : tape_->taped_[index].results) {
+        if (!result.shown) continue;
+        set_version(values_[result.value], result.version);
+        spend(share(values_[result.value].tensor), result.name);
+      }
+    return true;
+  }
+
+  std::shared_ptr<TorchTape> tape_;
+  std::vector<Reg> values_;
+  Vec<uint32_t> versions_;  // by value, of those from outside: when they were loaded
+  Vec<uint32_t> changed_;   // values
+  std::vector<std::pair<uint32_t, uint32_t>> loaded_;  // registers of the replay, and their values
+  std::vector<std::pair<size_t, Draws>> drawn_;
+  Draws now_;
+  bool rewound_ = false;
+};
+
+}  // namespace
+
+std::vector<at::Tensor> engine_operands(const TapeNode& engine, const Reg* regs) {
+  std::vector<at::Tensor> made;
+  const auto add = [&](uint32_t given, Py_ssize_t at, const Vec<uint32_t>& registers) {
+    if (engine.arguments != kNone) return add_items(PyTuple_GET_ITEM(regs[engine.arguments].object, at), &made);
+    if (given != kNone) return add_items(regs[given].object, &made);
+    for (uint32_t reg : registers) made.push_back(reg == kNone ? at::Tensor() : share(regs[reg].tensor));
+  };
+  add(engine.given_roots, 0, engine.reads);
+  add(engine.given_gradients, 1, engine.gradients);
+  return made;
+}
+
+std::unique_ptr<Tape::Run> TorchTape::begin() noexcept {
+  try {
+    return std::make_unique<TapeRun>(shared_from_this());
+  } catch (...) {
+    return nullptr;
+  }
+}
+
+}  // namespace pijit::torch_adapter

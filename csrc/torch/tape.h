@@ -1,0 +1,79 @@
+// A tape of PyTorch: operators beneath autograd, on registers of its own.
+//
+// 1. A node's operators are those that torch dispatched beneath autograd when the node was watched, with the same
+//    constants, in the same order. So kernels and bits are those of eager execution.
+// 2. Operands that come from outside are looked at when a node is done: each has to be of the form that it had. So have
+//    numbers, results whose sizes depend on data, and memory that two operands shared.
+// 3. Gradients reach leaves when all of them are there. A leaf takes its first gradient, or adds to the one it has.
+// 4. Nothing that existed before is written until then, but for the running statistics of normalisations. These are not
+//    written once more when an operation is done again with autograd.
+#pragma once
+#include <optional>
+
+#include "ir/executable.h"
+#include "torch/form.h"
+#include "torch/undo.h"
+
+namespace pijit::torch_adapter {
+
+// An operand of a node that comes from outside of the tape.
+struct TapeLoad {
+  uint32_t reg, value;
+  std::optional<TensorForm> form;  // none: it shares the memory of a value that is there
+};
+
+struct TapeStep {
+  std::unique_ptr<AdapterOp> op;
+  Vec<uint32_t> drops;                   // values that nothing needs behind it
+  std::vector<std::pair<uint32_t, std::vector<int64_t>>> sizes;  // that depend on data, by value
+};
+
+// A result that a register of the replay gets.
+struct TapeResult {
+  uint32_t reg, value;
+  bool shown;        // somebody may see it behind the tape
+  std::string name;  // shown: of its function of autograd
+  uint32_t version;  // shown: of its content
+};
+
+// The tensors that the engine is called with: all roots, then what they are given, undefined where that is nothing.
+std::vector<at::Tensor> engine_operands(const TapeNode& engine, const Reg* regs);
+
+// One node of the stretch.
+struct TapedNode {
+  AdapterOp* op = nullptr;  // of the trace; null: the engine
+  std::vector<TapeLoad> loads;
+  std::vector<std::pair<uint32_t, Reg>> numbers;       // that are the same each time
+  std::vector<std::pair<uint32_t, uint32_t>> wrapped;  // others: registers, and values that are tensors of them
+  std::vector<TapeStep> steps;
+  std::vector<TapeResult> results;
+  Vec<uint32_t> drops;  // behind all of these
+  bool draws = false;   // random numbers
+  bool looks = false;   // at what the tape has made: it need not
+  Vec<uint32_t> kept;   // values that it may write in secret: running statistics
+};
+
+struct TapeLeaf {
+  uint32_t value;                  // the leaf
+  uint32_t gradient;               // the value that it gets, or adds
+  uint32_t held = kNone;           // the value that stands for the gradient that it has; kNone: it has none
+  std::optional<TensorForm> form;  // of that
+  std::unique_ptr<AdapterOp> add;  // to that
+  uint32_t version = 0;            // of a gradient that it takes
+};
+
+class TorchTape final : public Tape, public std::enable_shared_from_this<TorchTape> {
+ public:
+  const Vec<uint32_t>& nodes() const noexcept override { return nodes_; }
+  std::unique_ptr<Run> begin() noexcept override;
+
+  // -- filled in by its maker
+  Vec<uint32_t> nodes_;
+  std::vector<TapedNode> taped_;  // by node of the stretch; those that nodes_ names
+  std::vector<TapeLeaf> leaves_;
+  Vec<uint32_t> saved_;           // values from outside that the gradients are computed with
+  TapeNode engine_;               // its loads have indices of engine_operands() for registers
+  uint32_t values_ = 0;
+};
+
+}  // namespace pijit::torch_adapter

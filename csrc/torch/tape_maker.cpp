@@ -1,0 +1,767 @@
+// Watches the nodes of a stretch and the engine, and puts together what a tape is to do.
+//
+// 1. Of each node whose result requires gradients the operators beneath autograd are noted. When the engine comes, the
+//    graph behind its roots says which of these nodes belong to the pass. The others are replayed as ever.
+// 2. All that is not understood ends in no tape: a function of the graph that is not torch's own, a hook, an operand
+//    that was made out of sight, a read of data.
+#include "torch/tape_maker.h"
+
+#include <ATen/SequenceNumber.h>
+#include <c10/util/Type.h>
+#include <torch/csrc/autograd/function.h>
+#include <torch/csrc/autograd/functions/accumulate_grad.h>
+
+#include <algorithm>
+#include <cstring>
+#include <typeinfo>
+#include <unordered_set>
+
+#include "ir/call.h"
+#include "torch/below.h"
+#include "torch/direct.h"
+#include "torch/spent.h"
+#include "torch/tape.h"
+#include "torch/tape_values.h"
+
+namespace pijit::torch_adapter {
+
+namespace {
+
+using Function = torch::autograd::Node;
+
+// An argument of an operator that was seen: a constant, a value, or a list of values (kNone: none).
+struct SeenArgument {
+  enum Kind : uint8_t { kConstant, kTensor, kTensors, kMaybeTensors };
+  Kind kind = kConstant;
+  c10::IValue constant;
+  Vec<uint32_t> values;
+};
+
+struct SeenResult {
+  Vec<uint32_t> values;  // kNone: undefined
+  bool list = false, old = false;  // old: an argument that was written to
+};
+
+struct SeenOperator {
+  const OperatorInfo* info;
+  std::vector<SeenArgument> arguments;
+  std::vector<SeenResult> results;
+  bool depends_on_data = false;  // the sizes of its results
+};
+
+// What a node of the stretch has done.
+struct SeenNode {
+  bool looked = false;  // it may have made something that requires gradients
+  bool has_gradients = false;
+  bool taped = false;
+  bool draws = false;
+  Vec<uint32_t> loaded;  // by TapeNode::reads: the values of tensors; kNone: a number
+  std::vector<const c10::StorageImpl*> changed;
+  std::vector<std::pair<uint32_t, Reg>> numbers;
+  std::vector<std::pair<uint32_t, uint32_t>> wrapped;  // registers of numbers, and values that are tensors of them
+  std::vector<SeenOperator> operators;
+  std::vector<std::pair<uint32_t, uint32_t>> results;  // registers and values
+  std::vector<std::string> names;                      // of their functions
+  std::vector<uint32_t> versions;
+  std::vector<torch::autograd::edge_list> functions;  // of the results, until the engine comes
+};
+
+// Operators that take a tensor of integers and do the same whatever it holds, as far as their constants go. Of others
+// some turn what it holds into sizes, out of sight.
+constexpr const char* kOfIndices[] = {"embedding",     "cross_entropy_loss", "nll_loss", "nll_loss_nd",   "nll_loss2d",
+                                      "index",         "index_select",       "gather",   "scatter",       "scatter_add",
+                                      "index_add",     "index_put",          "where",    "take_along_dim", "masked_fill",
+                                      "scatter_reduce", "index_copy",        "take",     "expand",        "expand_as",
+                                      "to",            "_to_copy",       "broadcast_tensors",           "view_as",  "lerp",          "cat", "stack"};
+
+bool is_usual(const at::Tensor& tensor) {
+  return is_plain(tensor.unsafeGetTensorImpl()) && tensor.device().is_cpu() && tensor.has_storage() &&
+         !tensor.is_conj() && !tensor.is_neg();
+}
+
+bool is_of_indices(const OperatorInfo& info) {
+  std::string base = info.base;
+  if (!base.empty() && base.back() == '_') base.pop_back();
+  if (info.handle.hasTag(at::Tag::pointwise)) return true;
+  return std::any_of(std::begin(kOfIndices), std::end(kOfIndices), [&](const char* each) { return base == each; });
+}
+
+bool is_torchs_own(const Function& function) {
+  const std::string name = c10::demangle(typeid(function).name());
+  return name.rfind("torch::autograd::generated::", 0) == 0 || name == "torch::autograd::CopyBackwards";
+}
+
+bool has_hooks(Function& function) {
+  return !function.pre_hooks().empty() || !function.post_hooks().empty() || !function.tensor_pre_hooks().empty() ||
+         !function.retains_grad_hooks().empty();
+}
+
+// So does the operation of a trace.
+bool takes_indices(const std::string& name) {
+  if (name == "tensor::getitem") return true;
+  const size_t dot = name.find('.');
+  const auto found = c10::Dispatcher::singleton().findSchema(
+      {name.substr(0, dot), dot == std::string::npos ? "" : name.substr(dot + 1)});
+  return found && is_of_indices(operator_info(*found));
+}
+
+const c10::StorageImpl* storage_of(const Reg& reg) {
+  return static_cast<const Impl*>(reg.tensor)->unsafe_storage().unsafeGetStorageImpl();
+}
+
+class Maker final : public TapeMaker, public BelowAutograd {
+ public:
+  explicit Maker(const TapeStretch& stretch)
+      : stretch_(stretch), seen_(stretch.nodes.size()), since_(at::sequence_number::peek()) {}
+
+  bool begin(size_t index, const Reg* regs) noexcept override {
+    try {
+      now_ = static_cast<uint32_t>(index);
+      const TapeNode& node = stretch_.nodes[index];
+      return node.op == nullptr ? begin_engine(node, regs) : begin_node(node, regs);
+    } catch (const std::exception& error) {
+      return fail(error.what());
+    }
+  }
+  bool end(size_t index, const Reg* regs) noexcept override {
+    try {
+      looks_.reset();
+      if (!why_.empty()) return false;
+      const TapeNode& node = stretch_.nodes[index];
+      return node.op == nullptr ? end_engine() : end_node(node, regs);
+    } catch (const std::exception& error) {
+      return fail(error.what());
+    }
+  }
+  std::shared_ptr<Tape> finish() noexcept override;
+  const std::string& why() const noexcept override { return why_; }
+
+ private:
+  void before(const OperatorInfo& info, const torch::jit::Stack& stack) noexcept override;
+  void after(const OperatorInfo& info, const torch::jit::Stack& stack) noexcept override;
+
+  bool fail(std::string why) {
+    if (why_.empty()) why_ = std::move(why);
+    return false;
+  }
+  SeenNode& now() { return seen_[now_]; }
+
+  bool begin_node(const TapeNode& node, const Reg* regs);
+  bool end_node(const TapeNode& node, const Reg* regs);
+  bool load(const TapeNode& node, const Reg* regs);
+  bool begin_engine(const TapeNode& node, const Reg* regs);
+  bool end_engine();
+  bool walk(const std::vector<at::Tensor>& operands, size_t roots);
+  uint32_t met(const at::Tensor& tensor);
+  bool choose();
+  bool check_writes();
+  bool note_leaves();
+  SeenArgument argument(const c10::IValue& value);
+  bool note_wrapped(const at::Tensor& tensor);
+  uint32_t value_of(const at::Tensor& tensor);
+  SeenResult result(const SeenOperator& seen, size_t index, const c10::IValue& value);
+  uint32_t made(const SeenOperator& seen, const at::Tensor& tensor, bool* old);
+
+  bool is_made(uint32_t value) const { return values_[value].node != kNone && seen_[values_[value].node].taped; }
+  friend class Assembly;
+
+  const TapeStretch& stretch_;
+  std::vector<SeenNode> seen_;
+  TapeValues values_;
+  std::vector<TensorForm> forms_;  // by value, when it was first met
+  std::unordered_set<const Function*> visited_;
+  struct Leaf {
+    at::Tensor tensor;
+    uint32_t value, held = kNone, gradient = kNone;
+    int add = -1;  // the operator of the engine that adds to what is held
+  };
+  std::vector<Leaf> leaves_;
+  std::optional<LookBelow> looks_;
+  uint64_t since_;
+  uint32_t now_ = 0;
+  std::string why_;
+};
+
+// -- operators beneath autograd
+
+uint32_t Maker::value_of(const at::Tensor& tensor) {
+  if (!is_usual(tensor)) return fail("a tensor that is not a plain one of the CPU"), kNone;
+  const uint32_t found = values_.find(tensor);
+  if (found == kNone) fail("a tensor that was made out of sight");
+  return found;
+}
+
+// A tensor of a number that the node has in a register: it may be another one the next time. Autograd saves it as a
+// tensor like any other. False: it is a constant, as far as is known.
+bool Maker::note_wrapped(const at::Tensor& tensor) {
+  if (values_.find(tensor) != kNone) return true;
+  const c10::Scalar number = tensor.item();
+  uint32_t found = kNone;
+  for (const auto& [reg, held] : now().numbers) {
+    const bool same = held.rep == Rep::kFloat ? number.isFloatingPoint() && number.toDouble() == held.number
+                      : held.rep == Rep::kInt ? number.isIntegral(false) && number.toLong() == held.integer
+                                              : false;
+    if (!same) continue;
+    if (found != kNone) return false;
+    found = reg;
+  }
+  if (found == kNone) return false;
+  now().wrapped.emplace_back(found, values_.add(tensor, kNone));
+  forms_.emplace_back(tensor.unsafeGetTensorImpl());
+  return true;
+}
+
+// An operator has the number as a constant, too.
+bool has_constant(const std::vector<SeenOperator>& operators, const Reg& number) {
+  const auto is_it = [&](const c10::IValue& value) {
+    if (value.isInt()) return number.rep != Rep::kFloat && value.toInt() == number.integer;
+    if (value.isDouble()) return value.toDouble() == (number.rep == Rep::kFloat ? number.number : 0);
+    return !value.isNone() && !value.isTensor();
+  };
+  for (const SeenOperator& seen : operators)
+    for (const SeenArgument& each : seen.arguments)
+      if (each.kind == SeenArgument::kConstant && is_it(each.constant)) return true;
+  return false;
+}
+
+SeenArgument Maker::argument(const c10::IValue& value) {
+  SeenArgument made;
+  if (value.isTensor()) {
+    const at::Tensor& tensor = value.toTensor();
+    const bool is_number = tensor.defined() && tensor.unsafeGetTensorImpl()->is_wrapped_number();
+    if (!tensor.defined() || (is_number && !note_wrapped(tensor))) {
+      made.constant = value;
+    } else {
+      made.kind = SeenArgument::kTensor;
+      made.values.push_back(value_of(tensor));
+    }
+    return made;
+  }
+  if (value.isList()) {
+    const c10::ArrayRef<c10::IValue> items = value.toListRef();
+    if (std::any_of(items.begin(), items.end(), [](const c10::IValue& each) { return each.isTensor(); })) {
+      made.kind = value.isTensorList() ? SeenArgument::kTensors : SeenArgument::kMaybeTensors;
+      for (const c10::IValue& each : items) {
+        const bool is_one = each.isTensor() && each.toTensor().defined();
+        if (is_one && each.toTensor().unsafeGetTensorImpl()->is_wrapped_number()) fail("a number in a list of tensors");
+        made.values.push_back(is_one ? value_of(each.toTensor()) : kNone);
+      }
+      return made;
+    }
+  }
+  if (value.isGenerator() || value.isStorage() || value.isObject() || value.isCustomClass())
+    fail("an operator takes a generator or an object");
+  made.constant = value;
+  return made;
+}
+
+void Maker::before(const OperatorInfo& info, const torch::jit::Stack& stack) noexcept {
+  if (!why_.empty()) return;
+  try {
+    const c10::OperatorHandle& op = info.handle;
+    if (!info.aten || info.python) fail(info.full + " is not torch's own");
+    if (op.hasTag(at::Tag::data_dependent_output)) fail(info.full + " reads data");
+    if (info.random && now_ + 1 == seen_.size()) fail(info.full + " draws random numbers in the backward pass");
+    SeenOperator seen{&info, {}, {}, op.hasTag(at::Tag::dynamic_output_shape)};
+    const size_t count = info.arguments.size();
+    for (size_t i = 0; i < count; ++i) seen.arguments.push_back(argument(torch::jit::peek(stack, i, count)));
+    now().draws |= info.random;
+    now().operators.push_back(std::move(seen));
+    if (!why_.empty() && why_.find(" in ") == std::string::npos) why_ += " in " + info.full;
+  } catch (const std::exception& error) {
+    fail(error.what());
+  }
+}
+
+// A result is a new value, or one that the operator has written to.
+uint32_t Maker::made(const SeenOperator& seen, const at::Tensor& tensor, bool* old) {
+  if (!is_usual(tensor)) return fail("a result that is not a plain tensor of the CPU"), kNone;
+  for (size_t i = 0; i < seen.arguments.size() && seen.info->mutates; ++i) {
+    const SeenArgument& each = seen.arguments[i];
+    if (!seen.info->arguments[i].written || each.kind != SeenArgument::kTensor || each.values[0] == kNone) continue;
+    const TapeValue& value = values_[each.values[0]];
+    if (value.storage._unsafe_get_target() != tensor.storage().unsafeGetStorageImpl()) continue;
+    if (!value.has_form_of(tensor)) return fail(seen.info->full + " changes the form of a tensor"), kNone;
+    *old = true;
+    return each.values[0];
+  }
+  const uint32_t value = values_.add(tensor, now_);
+  forms_.emplace_back(tensor.unsafeGetTensorImpl());
+  return value;
+}
+
+SeenResult Maker::result(const SeenOperator& seen, size_t, const c10::IValue& value) {
+  SeenResult found;
+  if (value.isTensor()) {
+    found.values.push_back(value.toTensor().defined() ? made(seen, value.toTensor(), &found.old) : kNone);
+  } else if (value.isTensorList()) {
+    found.list = true;
+    for (const c10::IValue& each : value.toListRef()) {
+      bool old = false;
+      found.values.push_back(each.toTensor().defined() ? made(seen, each.toTensor(), &old) : kNone);
+      if (old || found.values.back() == kNone) fail(seen.info->full + " gives a list that is not new");
+    }
+  } else {
+    fail(seen.info->full + " gives what is no tensor");
+  }
+  return found;
+}
+
+void Maker::after(const OperatorInfo& info, const torch::jit::Stack& stack) noexcept {
+  if (!why_.empty()) return;
+  try {
+    SeenOperator& seen = now().operators.back();
+    for (size_t i = 0; i < info.returns; ++i)
+      seen.results.push_back(result(seen, i, torch::jit::peek(stack, i, info.returns)));
+    // Only gradients of leaves are written that were there before.
+    for (size_t i = 0; i < seen.arguments.size() && info.mutates; ++i) {
+      if (!info.arguments[i].written) continue;
+      if (seen.arguments[i].kind != SeenArgument::kTensor) {
+        fail(info.full + " writes to a list of tensors");
+        continue;
+      }
+      const uint32_t value = seen.arguments[i].values[0];
+      if (values_[value].node != kNone) continue;
+      const auto leaf = std::find_if(leaves_.begin(), leaves_.end(), [&](const Leaf& each) { return each.held == value; });
+      if (leaf == leaves_.end() || info.full != "aten::add_.Tensor" || leaf->add >= 0) {
+        fail(info.full + " writes to a tensor that was there before");
+      } else {
+        leaf->add = static_cast<int>(now().operators.size() - 1);
+      }
+    }
+  } catch (const std::exception& error) {
+    fail(error.what());
+  }
+}
+
+// -- nodes
+
+// A tensor from outside, or one that was made before. kNone: it is none for a tape.
+uint32_t Maker::met(const at::Tensor& tensor) {
+  if (!is_usual(tensor)) return fail("an operand that is not a plain tensor of the CPU"), kNone;
+  const uint32_t value = values_.find(tensor);
+  if (value != kNone) return value;
+  forms_.emplace_back(tensor.unsafeGetTensorImpl());
+  return values_.add(tensor, kNone);
+}
+
+bool Maker::load(const TapeNode& node, const Reg* regs) {
+  for (uint32_t reg : node.reads) {
+    if (regs[reg].rep != Rep::kTensor) {
+      now().loaded.push_back(kNone);
+      if (!is_number(regs[reg].rep)) return fail("an operand that is an object");
+      now().numbers.emplace_back(reg, regs[reg]);
+      continue;
+    }
+    now().loaded.push_back(met(share(regs[reg].tensor)));
+    if (now().loaded.back() == kNone) return false;
+  }
+  return true;
+}
+
+bool Maker::begin_node(const TapeNode& node, const Reg* regs) {
+  const auto requires_grad = [&](uint32_t reg) {
+    return regs[reg].rep == Rep::kTensor && static_cast<const Impl*>(regs[reg].tensor)->requires_grad();
+  };
+  if (!c10::GradMode::is_enabled() || std::none_of(node.reads.begin(), node.reads.end(), requires_grad)) return true;
+  if (!load(node, regs)) return false;
+  if (node.gives_numbers || (node.writes.empty() && node.written.empty())) return true;  // it only looks
+  now().looked = true;
+  looks_.emplace(this);
+  return true;
+}
+
+bool Maker::end_node(const TapeNode& node, const Reg* regs) {
+  SeenNode& seen = now();
+  for (uint32_t reg : node.written)
+    if (regs[reg].rep == Rep::kTensor) seen.changed.push_back(storage_of(regs[reg]));
+  if (!seen.looked) return true;
+  Vec<uint32_t> registers = node.writes;
+  registers.insert(registers.end(), node.written.begin(), node.written.end());
+  for (uint32_t reg : registers) {
+    if (regs[reg].rep != Rep::kTensor) continue;
+    const at::Tensor tensor = share(regs[reg].tensor);
+    seen.has_gradients |= tensor.requires_grad();
+    const uint32_t value = values_.find(tensor);
+    seen.results.emplace_back(reg, value);
+    seen.names.push_back(tensor.grad_fn() ? tensor.grad_fn()->name() : "");
+    torch::autograd::edge_list edge;
+    if (tensor.grad_fn()) edge.push_back(torch::autograd::impl::gradient_edge(tensor));
+    seen.functions.push_back(std::move(edge));
+  }
+  if (!seen.has_gradients) {
+    seen.functions.clear();
+    seen.results.clear();
+    return true;
+  }
+  for (const auto& [reg, value] : seen.results)
+    if (value == kNone) return fail("a result that was made out of sight");
+  const auto is_integral = [&](uint32_t value) {
+    return value != kNone && c10::isIntegralType(values_[value].dtype, false);
+  };
+  if (std::any_of(seen.loaded.begin(), seen.loaded.end(), is_integral) && !takes_indices(node.op->call().name))
+    return fail(node.op->call().name + " takes a tensor of integers");
+  return true;
+}
+
+// -- the engine
+
+// All functions behind the roots are torch's own and were made in the stretch; leaves were met in it.
+bool Maker::walk(const std::vector<at::Tensor>& operands, size_t roots) {
+  std::vector<Function*> due;
+  for (size_t i = 0; i < roots; ++i) {
+    const at::Tensor& root = operands[i];
+    if (!root.defined() || !root.grad_fn()) return fail("a root without a graph");
+    if (visited_.insert(root.grad_fn().get()).second) due.push_back(root.grad_fn().get());
+  }
+  while (!due.empty()) {
+    Function* function = due.back();
+    due.pop_back();
+    if (has_hooks(*function)) return fail("a hook on " + function->name());
+    if (auto* leaf = dynamic_cast<torch::autograd::AccumulateGrad*>(function)) {
+      if (!is_unwatched(leaf->variable)) return fail("a hook on a leaf");
+      const uint32_t value = values_.find(leaf->variable);
+      if (value == kNone || values_[value].node != kNone ||
+          values_[value].tensor._unsafe_get_target() != leaf->variable.unsafeGetTensorImpl())
+        return fail("a leaf that was met before");
+      leaves_.push_back({leaf->variable, value});
+      continue;
+    }
+    if (!is_torchs_own(*function)) return fail(function->name() + " is no function of torch's own");
+    if (function->sequence_nr() < since_) return fail(function->name() + " was made before");
+    for (const torch::autograd::Edge& edge : function->next_edges())
+      if (edge.is_valid() && visited_.insert(edge.function.get()).second) due.push_back(edge.function.get());
+  }
+  return leaves_.empty() ? fail("no leaf") : true;
+}
+
+// Nodes that the pass goes through are taped, and those that read of them what they give to no one outside.
+bool Maker::choose() {
+  Vec<bool> made(stretch_.shown.size());  // by register: by a node that is taped
+  for (size_t i = 0; i + 1 < seen_.size(); ++i) {
+    const TapeNode& node = stretch_.nodes[i];
+    SeenNode& seen = seen_[i];
+    const auto is_read = [&](uint32_t reg) { return made[reg]; };
+    const bool reads = std::any_of(node.reads.begin(), node.reads.end(), is_read);
+    bool visited = false, others = false;
+    for (const torch::autograd::edge_list& edges : seen.functions)
+      for (const torch::autograd::Edge& edge : edges)
+        (visited_.count(edge.function.get()) != 0 ? visited : others) = true;
+    seen.functions.clear();
+    if (std::any_of(node.written.begin(), node.written.end(), is_read) && !visited)
+      return fail(node.op->call().name + " writes to what gradients flow through");
+    const bool looks = node.writes.empty() && node.written.empty();
+    if (looks && reads && node.op->is_of_form()) seen.taped = true;
+    if (!seen.has_gradients || (!visited && !reads)) continue;
+    seen.taped = true;
+    for (const auto& [reg, value] : seen.results) {
+      made[reg] = true;
+      if (stretch_.stored[reg]) return fail("a tensor under gradients is handed on in the middle");
+      if (stretch_.shown[reg] && others) return fail(node.op->call().name + " gives a graph that is not used up");
+    }
+  }
+  return true;
+}
+
+// A tape could not do once more what has read a tensor that is changed later on.
+bool Maker::check_writes() {
+  std::unordered_set<const c10::StorageImpl*> read;
+  for (size_t i = 0; i + 1 < seen_.size(); ++i) {
+    if (!seen_[i].taped) {
+      for (const c10::StorageImpl* each : seen_[i].changed)
+        if (read.count(each) != 0) return fail(stretch_.nodes[i].op->call().name + " changes what was read before");
+      continue;
+    }
+    for (uint32_t value : seen_[i].loaded)
+      if (value != kNone) read.insert(values_[value].storage._unsafe_get_target());
+  }
+  return true;
+}
+
+bool Maker::begin_engine(const TapeNode& node, const Reg* regs) {
+  const std::vector<at::Tensor> operands = engine_operands(node, regs);
+  if (operands.size() != 2 * node.reads.size()) return fail("roots that are not given one gradient each");
+  for (size_t i = 0; i < operands.size(); ++i) {
+    const at::Tensor& tensor = operands[i];
+    uint32_t value = kNone;
+    if (tensor.defined()) {
+      if (i >= node.reads.size() && tensor.requires_grad()) return fail("a gradient that requires gradients");
+      value = met(tensor);
+      if (value == kNone) return false;
+    }
+    now().loaded.push_back(value);
+  }
+  if (!walk(operands, node.reads.size()) || !choose() || !check_writes()) return false;
+  visited_.clear();
+  for (SeenNode& seen : seen_)
+    for (size_t i = 0; i < seen.results.size(); ++i) {
+      const TapeValue& value = values_[seen.results[i].second];
+      const auto alive = value.tensor.lock();
+      seen.versions.push_back(alive ? static_cast<uint32_t>(alive->version_counter().current_version()) : 0);
+    }
+  for (Leaf& leaf : leaves_) {
+    const at::Tensor& held = leaf.tensor.grad();
+    if (!held.defined()) continue;
+    if (!is_plain(held.unsafeGetTensorImpl()) || !held.has_storage() || held.requires_grad() ||
+        values_.find(held) != kNone)
+      return fail("a gradient that is more than that");
+    leaf.held = values_.add(held, kNone);
+    forms_.emplace_back(held.unsafeGetTensorImpl());
+  }
+  looks_.emplace(this);
+  return true;
+}
+
+bool Maker::end_engine() {
+  std::unordered_set<uint32_t> given;
+  for (Leaf& leaf : leaves_) {
+    const at::Tensor& gradient = leaf.tensor.grad();
+    if (leaf.held != kNone) {
+      if (leaf.add < 0 || values_.find(gradient) != leaf.held) return fail("a gradient that was not added to");
+      leaf.gradient = now().operators[static_cast<size_t>(leaf.add)].arguments[1].values.at(0);
+      continue;
+    }
+    if (!gradient.defined()) return fail("a leaf without a gradient");
+    leaf.gradient = values_.find(gradient);
+    if (leaf.gradient == kNone || values_[leaf.gradient].node != now_ || !given.insert(leaf.gradient).second)
+      return fail("a gradient that was made out of sight");
+  }
+  return true;
+}
+
+// -- the tape
+
+// Puts together what was seen.
+class Assembly {
+ public:
+  Assembly(Maker* maker) : maker_(*maker), tape_(std::make_shared<TorchTape>()) {}
+
+  std::shared_ptr<Tape> run() {
+    const size_t count = maker_.seen_.size();
+    maker_.seen_.back().taped = true;
+    tape_->taped_.resize(count);
+    tape_->values_ = maker_.values_.size();
+    there_.resize(tape_->values_);
+    in_register_.resize(maker_.stretch_.shown.size(), kNone);
+    last_.resize(tape_->values_);
+    for (const Maker::Leaf& leaf : maker_.leaves_) {
+      stays(leaf.value);
+      stays(leaf.gradient);
+      if (leaf.held != kNone) there_[leaf.held] = true, stays(leaf.held);
+    }
+    for (size_t i = 0; i < count; ++i)
+      if (maker_.seen_[i].taped && !add(i)) return nullptr;
+    add_leaves();
+    add_drops();
+    return tape_;
+  }
+
+ private:
+  static constexpr size_t kForever = SIZE_MAX;
+  void stays(uint32_t value) { last_[value] = kForever; }
+  void use(uint32_t value) {
+    if (last_[value] != kForever) last_[value] = step_;
+  }
+
+  bool add(size_t index) {
+    const TapeNode& node = maker_.stretch_.nodes[index];
+    const SeenNode& seen = maker_.seen_[index];
+    TapedNode& made = tape_->taped_[index];
+    tape_->nodes_.push_back(static_cast<uint32_t>(index));
+    made.op = node.op;
+    made.draws = seen.draws;
+    made.looks = node.op != nullptr && seen.results.empty();
+    if (made.looks) return true;
+    for (const auto& number : seen.numbers) {
+      const auto is_it = [&](const auto& each) { return each.first == number.first; };
+      const bool is_wrapped = std::any_of(seen.wrapped.begin(), seen.wrapped.end(), is_it);
+      if (!is_wrapped || has_constant(seen.operators, number.second)) made.numbers.push_back(number);
+    }
+    for (const auto& [reg, value] : seen.wrapped) {
+      made.wrapped.emplace_back(reg, value);
+      there_[value] = true;
+      stays(value);
+    }
+    if (node.op == nullptr) tape_->engine_ = node;
+    for (size_t i = 0; i < seen.loaded.size(); ++i) {
+      const uint32_t value = seen.loaded[i];
+      if (value == kNone) continue;
+      if (node.op != nullptr) {
+        add_load(node.reads[i], value, &made);
+      } else if (i >= node.reads.size()) {
+        add_engine_load(static_cast<uint32_t>(i), value, &made);
+      }
+    }
+    for (size_t i = 0; i < seen.operators.size(); ++i)
+      if (!is_addition(index, i) && !add_step(seen.operators[i], &made)) return false;
+    if (node.op == nullptr) note_saved(seen);
+    for (size_t i = 0; i < seen.results.size(); ++i) {
+      const auto [reg, value] = seen.results[i];
+      const bool shown = maker_.stretch_.shown[reg];
+      if (!there_[value]) return maker_.fail("a result that no operator of the tape makes");
+      made.results.push_back({reg, value, shown && !seen.names[i].empty(), seen.names[i], seen.versions[i]});
+      in_register_[reg] = value;
+      if (shown) stays(value);
+      use(value);
+    }
+    step_ += 1;
+    return true;
+  }
+
+  void add_load(uint32_t reg, uint32_t value, TapedNode* made) {
+    if (in_register_[reg] == value) return;
+    in_register_[reg] = value;
+    stays(value);
+    TapeLoad load{reg, value, std::nullopt};
+    if (!there_[value]) load.form.emplace(maker_.forms_[value]);
+    if (!there_[value]) loaded_.insert(value);
+    there_[value] = true;
+    made->loads.push_back(std::move(load));
+  }
+
+  // What a root is given.
+  void add_engine_load(uint32_t at, uint32_t value, TapedNode* made) {
+    stays(value);
+    TapeLoad load{at, value, std::nullopt};
+    if (!there_[value]) load.form.emplace(maker_.forms_[value]);
+    there_[value] = true;
+    made->loads.push_back(std::move(load));
+  }
+
+  // What comes from outside and gradients are computed with.
+  void note_saved(const SeenNode& engine) {
+    for (const SeenOperator& seen : engine.operators)
+      for (const SeenArgument& each : seen.arguments)
+        for (uint32_t value : each.values)
+          if (value != kNone && loaded_.count(value) != 0 && saved_.insert(value).second) tape_->saved_.push_back(value);
+  }
+
+  // It adds a gradient to the one that a leaf has: that is done behind all others.
+  bool is_addition(size_t index, size_t at) const {
+    return index + 1 == maker_.seen_.size() &&
+           std::any_of(maker_.leaves_.begin(), maker_.leaves_.end(),
+                       [&](const Maker::Leaf& leaf) { return leaf.add == static_cast<int>(at); });
+  }
+
+  std::unique_ptr<AdapterOp> lowered(const SeenOperator& seen) {
+    auto op = std::make_unique<LoweredOp>(*seen.info);
+    for (size_t i = 0; i < seen.arguments.size(); ++i) {
+      const SeenArgument& each = seen.arguments[i];
+      for (uint32_t value : each.values) {
+        if (value == kNone) continue;
+        if (!there_[value]) return maker_.fail(seen.info->full + " takes a tensor that no operator of the tape makes"), nullptr;
+        use(value);
+      }
+      if (each.kind == SeenArgument::kConstant) {
+        op->set_constant(i, each.constant);
+      } else if (each.kind == SeenArgument::kTensor) {
+        op->set_slot(i, {Slot::kTensor, each.values[0], 0, 0});
+      } else {
+        const bool maybe = each.kind == SeenArgument::kMaybeTensors;
+        Slot slot{maybe ? Slot::kOptionalList : Slot::kTensorList, 0, 0, static_cast<uint32_t>(each.values.size())};
+        for (size_t k = 0; k < each.values.size(); ++k) {
+          if (!maybe && each.values[k] == kNone) return maker_.fail("a list with an undefined tensor"), nullptr;
+          const uint32_t at = op->add_part({each.values[k] == kNone, each.values[k]});
+          if (k == 0) slot.first = at;
+        }
+        op->set_slot(i, slot);
+      }
+    }
+    for (const SeenResult& result : seen.results) {
+      Out out;
+      if (result.list) {
+        out.kind = Out::kTensorList;
+        out.count = static_cast<uint32_t>(result.values.size());
+        for (size_t k = 0; k < result.values.size(); ++k) {
+          const uint32_t at = op->add_list_reg(result.values[k]);
+          if (k == 0) out.reg = at;
+        }
+      } else if (!result.old && result.values[0] != kNone) {
+        out.kind = Out::kTensor;
+        out.reg = result.values[0];
+      }
+      op->outs().push_back(out);
+    }
+    return make_direct(std::move(op));
+  }
+
+  bool add_step(const SeenOperator& seen, TapedNode* made) {
+    TapeStep step;
+    step.op = lowered(seen);
+    if (step.op == nullptr) return false;
+    if (seen.info->statistics)
+      for (const SeenArgument& each : seen.arguments)
+        for (uint32_t value : each.values)
+          if (value != kNone && maker_.values_[value].node == kNone && !maker_.forms_[value].requires_grad)
+            made->kept.push_back(value);
+    for (const SeenResult& result : seen.results)
+      for (uint32_t value : result.values) {
+        if (value == kNone) continue;
+        there_[value] = true;
+        use(value);
+        if (seen.depends_on_data) {
+          const auto& sizes = maker_.values_[value].sizes;
+          step.sizes.emplace_back(value, std::vector<int64_t>(sizes.begin(), sizes.end()));
+        }
+      }
+    made->steps.push_back(std::move(step));
+    step_ += 1;
+    return true;
+  }
+
+  void add_leaves() {
+    for (const Maker::Leaf& leaf : maker_.leaves_) {
+      TapeLeaf made;
+      made.value = leaf.value;
+      made.gradient = leaf.gradient;
+      made.held = leaf.held;
+      if (leaf.held != kNone) {
+        made.form.emplace(maker_.forms_[leaf.held]);
+        made.add = lowered(maker_.seen_.back().operators[static_cast<size_t>(leaf.add)]);
+      } else {
+        made.version = static_cast<uint32_t>(leaf.tensor.grad().unsafeGetTensorImpl()->version_counter().current_version());
+      }
+      tape_->leaves_.push_back(std::move(made));
+    }
+  }
+
+  // Values go behind their last use: behind an operator, or once a node has given its results.
+  void add_drops() {
+    std::vector<Vec<uint32_t>*> drops(step_);
+    size_t step = 0;
+    for (uint32_t index : tape_->nodes_) {
+      TapedNode& node = tape_->taped_[index];
+      if (node.looks) continue;
+      for (TapeStep& each : node.steps) drops[step++] = &each.drops;
+      drops[step++] = &node.drops;
+    }
+    for (uint32_t value = 0; value < last_.size(); ++value)
+      if (last_[value] != kForever && there_[value] && maker_.values_[value].node != kNone)
+        drops[last_[value]]->push_back(value);
+  }
+
+  Maker& maker_;
+  std::shared_ptr<TorchTape> tape_;
+  Vec<bool> there_;           // by value
+  Vec<uint32_t> in_register_;  // by register: the value that it holds
+  std::vector<size_t> last_;  // by value: the step behind which nothing needs it
+  std::unordered_set<uint32_t> loaded_, saved_;  // values from outside; those that gradients are computed with
+  size_t step_ = 0;
+};
+
+std::shared_ptr<Tape> Maker::finish() noexcept {
+  try {
+    if (!why_.empty()) return nullptr;
+    return Assembly(this).run();
+  } catch (const std::exception& error) {
+    return fail(error.what()), nullptr;
+  }
+}
+
+}  // namespace
+
+std::unique_ptr<TapeMaker> make_tape(const TapeStretch& stretch) {
+  return can_look_below() ? std::make_unique<Maker>(stretch) : nullptr;
+}
+
+}  // namespace pijit::torch_adapter

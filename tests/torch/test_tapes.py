@@ -1,0 +1,753 @@
+"""Forward and backward passes that are replayed as operators beneath autograd: all bits as in plain Python."""
+
+import copy
+import gc
+import threading
+import weakref
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+import pijit
+from pijit import _core
+from pijit._roots import root_of
+
+Step = Callable[..., Any]
+Make = Callable[[], tuple[nn.Module, Step]]
+
+
+def facts(tensor: Tensor | None) -> Any:
+    """All of a tensor that a program may compare."""
+    if tensor is None:
+        return None
+    function = tensor.grad_fn.name() if tensor.grad_fn is not None else ""
+    bits = tensor.detach().clone(memory_format=torch.contiguous_format).reshape(-1).view(torch.uint8).tolist()
+    shown = (tensor.dtype, tuple(tensor.shape), tensor.stride(), tensor.requires_grad, function, tensor._version)
+    return (*shown, bits)
+
+
+def seen(value: Any) -> Any:
+    """What a step has given."""
+    if isinstance(value, Tensor):
+        return facts(value)
+    if isinstance(value, dict):
+        return {key: seen(each) for key, each in value.items()}
+    return [seen(each) for each in value] if isinstance(value, tuple | list) else repr(value)
+
+
+class Side:
+    """A program with random numbers of its own; `jitted` runs its step under pijit."""
+
+    def __init__(self, make: Make, jitted: bool) -> None:
+        torch.manual_seed(3)
+        self.model, step = make()
+        self.run = pijit.jit(step) if jitted else step
+        self.random = torch.get_rng_state()
+
+    def call(self, *args: Any) -> Any:
+        torch.set_rng_state(self.random)
+        try:
+            given: Any = self.run(*args)
+        except Exception as error:
+            given = (type(error).__name__, str(error).splitlines()[0])
+        self.random = torch.get_rng_state()
+        return given
+
+    def state(self) -> Any:
+        named = [*self.model.named_parameters(), *self.model.named_buffers()]
+        return {name: (facts(tensor), facts(tensor.grad)) for name, tensor in named}, self.random.tolist()[:700]
+
+
+def tapes(fn: Step) -> list[Any]:
+    return [row for trace in _core.root_traces(root_of(fn)) for row in trace["tapes"]]
+
+
+def runs(fn: Step) -> int:
+    """Replays that a tape has served."""
+    return sum(row["runs"] for row in tapes(fn))
+
+
+def compare(
+    make: Make, calls: Iterator[tuple[Any, ...]], change: Callable[[nn.Module, int], None] | None = None
+) -> Step:
+    """Both sides call by call, with `change` done to both models before each; gives what was jitted."""
+    plain, fast = Side(make, False), Side(make, True)
+    for index, args in enumerate(calls):
+        for side in (plain, fast):
+            if change is not None:
+                change(side.model, index)
+        expected = plain.call(*copy.deepcopy(args))
+        found = fast.call(*copy.deepcopy(args))
+        assert seen(found) == seen(expected), index
+        assert fast.state() == plain.state(), index
+    return fast.run
+
+
+def batches(count: int, *sizes: int, classes: int = 4, rows: Callable[[int], int] = lambda _: 6) -> Iterator[Any]:
+    drawn = torch.Generator().manual_seed(1)
+    for index in range(count):
+        x = torch.randn(rows(index), *sizes, generator=drawn)
+        yield x, torch.randint(0, classes, (rows(index),), generator=drawn)
+
+
+def stepping(model: nn.Module, loss_of: Callable[..., Any], **options: Any) -> tuple[nn.Module, Step]:
+    """A usual step; it returns the loss, and what `loss_of` gives beside it."""
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
+
+    def step(x: Tensor, y: Tensor) -> Any:
+        optimizer.zero_grad(**options)
+        loss, *others = loss_of(model, x, y)
+        loss.backward()
+        optimizer.step()
+        return loss, others
+
+    return model, step
+
+
+def mlp(*middle: nn.Module) -> nn.Sequential:
+    return nn.Sequential(nn.Linear(5, 8), *middle, nn.Linear(8, 4))
+
+
+def classified(model: nn.Module, x: Tensor, y: Tensor) -> Any:
+    out = model(x)
+    return F.cross_entropy(out, y), out
+
+
+class Attention(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.table, self.qkv = nn.Embedding(9, 8), nn.Linear(8, 24)
+        self.norm, self.out = nn.LayerNorm(8), nn.Linear(8, 4)
+
+    def forward(self, x: Tensor) -> Tensor:
+        h = self.table(x.abs().mul(3).long().clamp(max=8))
+        q, k, v = (t.view(*t.shape[:2], 2, 4).transpose(1, 2) for t in self.qkv(self.norm(h)).chunk(3, -1))
+        mixed = F.scaled_dot_product_attention(q, k, v, is_causal=True, dropout_p=0.2)
+        return self.out(F.gelu(h + mixed.transpose(1, 2).reshape(h.shape)).mean(1))  # type: ignore[no-any-return]
+
+
+class Recurrent(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.cell, self.head = nn.LSTMCell(1, 8), nn.Linear(8, 4)
+
+    def forward(self, x: Tensor) -> Tensor:
+        h = c = x.new_zeros(len(x), 8)
+        for at in range(x.shape[1]):
+            h, c = self.cell(x[:, at : at + 1], (h, c))
+        return self.head(h)  # type: ignore[no-any-return]
+
+
+class Tied(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.a, self.b = nn.Linear(5, 5), nn.Linear(5, 4)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.b(torch.tanh(self.a(x)) + F.linear(x, self.a.weight).relu_())  # type: ignore[no-any-return]
+
+
+def convolutions() -> nn.Sequential:
+    return nn.Sequential(
+        nn.Unflatten(1, (1, 6, 6)),
+        nn.Conv2d(1, 4, 3),
+        nn.BatchNorm2d(4),
+        nn.ReLU(inplace=True),
+        nn.MaxPool2d(2),
+        nn.Dropout(0.3),
+        nn.Flatten(),
+        nn.Linear(16, 4),
+    )
+
+
+MODELS: dict[str, tuple[Callable[[], nn.Module], int]] = {
+    "mlp": (lambda: mlp(nn.ReLU()), 5),
+    "in place": (lambda: mlp(nn.LeakyReLU(0.1, inplace=True)), 5),
+    "dropout": (lambda: mlp(nn.Tanh(), nn.Dropout(0.4)), 5),
+    "batch norm": (lambda: mlp(nn.BatchNorm1d(8), nn.SiLU()), 5),
+    "no bias": (lambda: mlp(nn.Linear(8, 8, bias=False), nn.Softplus()), 5),
+    "convolutions": (convolutions, 36),
+    "attention": (Attention, 5),
+    "recurrent": (Recurrent, 5),
+    "weights used twice": (Tied, 5),
+    "group norm": (lambda: mlp(nn.Unflatten(1, (4, 2)), nn.GroupNorm(2, 4), nn.Flatten(), nn.ELU()), 5),
+}
+
+
+@pytest.mark.parametrize("to_none", [True, False])
+@pytest.mark.parametrize("name", MODELS)
+def test_models(name: str, to_none: bool) -> None:
+    make, size = MODELS[name]
+    fast = compare(lambda: stepping(make(), classified, set_to_none=to_none), batches(12, size))
+    assert runs(fast) >= 6, tapes(fast)
+
+
+def log_sum(model: nn.Module, x: Tensor, y: Tensor) -> Any:
+    return (model(x).logsumexp(1) - model(x).gather(1, y[:, None]).squeeze(1)).mean(), None
+
+
+def masked(model: nn.Module, x: Tensor, y: Tensor) -> Any:
+    out = model(x)
+    return out[y > 1].pow(2).sum() + out.masked_fill(out > 0.5, 0.1).sum(), None
+
+
+def teacher(model: nn.Module, x: Tensor, y: Tensor) -> Any:
+    with torch.no_grad():
+        target = model(x).softmax(-1)
+    out = model(x)
+    return F.kl_div(out.log_softmax(-1), target * 0.5 + 0.1, reduction="batchmean"), target, out.detach().argmax(-1)
+
+
+def views(model: nn.Module, x: Tensor, y: Tensor) -> Any:
+    out = model(x).t()
+    part = out[1:3]
+    return part.square().mean() + out.view(-1)[:3].sum() if out.is_contiguous() else part.square().mean(), part, out
+
+
+def several(model: nn.Module, x: Tensor, y: Tensor) -> Any:
+    out = model(x)
+    parts = out.unbind(0)
+    return torch.stack([*parts[:2], out.mean(0)]).norm() + torch.cat([out, x[:, :4]]).abs().max(), parts[0]
+
+
+def written(model: nn.Module, x: Tensor, y: Tensor) -> Any:
+    out = model(x).clone()
+    out.mul_(2).add_(x[:, :4])
+    return F.smooth_l1_loss(out, x[:, 1:]) + F.nll_loss(F.log_softmax(out, 1), y, reduction="sum"), out
+
+
+def sorted_rows(model: nn.Module, x: Tensor, y: Tensor) -> Any:
+    top, at = model(x).topk(2, dim=1)
+    return top.cumsum(1).mean() + model(x).sort(1).values[:, 0].sum() + top.std(), at
+
+
+def unused(model: nn.Module, x: Tensor, y: Tensor) -> Any:
+    out = model(x)
+    spread = (out - out.mean()).square().mean().sqrt()
+    return F.cross_entropy(out, y), float(spread.detach()), spread.item()
+
+
+LOSSES = [log_sum, masked, teacher, views, several, written, sorted_rows, unused]
+
+
+@pytest.mark.parametrize("loss_of", LOSSES, ids=lambda loss: loss.__name__)
+@pytest.mark.filterwarnings("ignore:Converting a tensor with requires_grad")
+def test_losses(loss_of: Callable[..., Any]) -> None:
+    fast = compare(lambda: stepping(mlp(nn.Tanh()), loss_of), batches(14, 5))
+    assert any(row["tapes"] or row["why"] for row in tapes(fast)), "none was looked at"
+    if loss_of is not masked:  # how many are picked differs from call to call
+        assert runs(fast) >= 6, tapes(fast)
+
+
+# -- the second call
+
+
+def freeze(model: nn.Module, index: int) -> None:
+    next(model.parameters()).requires_grad_(index % 4 != 3)
+
+
+def drop_gradients(model: nn.Module, index: int) -> None:
+    for at, each in enumerate(model.parameters()):
+        if index % 3 == 2 or at % 2:
+            each.grad = None
+
+
+def other_gradients(model: nn.Module, index: int) -> None:
+    if index % 4 == 3:
+        for each in model.parameters():
+            each.grad = torch.full_like(each, 0.5) if each.dim() == 1 else torch.ones_like(each).t().contiguous().t()
+
+
+def hook(model: nn.Module, index: int) -> None:
+    each = next(model.parameters())
+    if index == 7:
+        model.handle = each.register_hook(lambda gradient: gradient * 2)  # type: ignore[assignment]
+    if index == 10:
+        model.handle.remove()  # type: ignore[operator, union-attr]
+
+
+def later_hook(model: nn.Module, index: int) -> None:
+    each = next(model.parameters())
+    if index == 7:
+        model.handle = each.register_post_accumulate_grad_hook(lambda p: p.grad.mul_(3))  # type: ignore[assignment, union-attr]
+    if index == 10:
+        model.handle.remove()  # type: ignore[operator, union-attr]
+
+
+def other_mode(model: nn.Module, index: int) -> None:
+    model.train(index % 5 != 4)
+
+
+def other_memory(model: nn.Module, index: int) -> None:
+    if index % 5 == 4:
+        each = next(model.parameters())
+        each.data = each.data.clone() * 1.5
+
+
+def other_weights(model: nn.Module, index: int) -> None:
+    if index == 8:
+        model[0].weight = nn.Parameter(torch.full_like(model[0].weight, 0.1))  # type: ignore[index]
+
+
+CHANGES = [freeze, drop_gradients, other_gradients, hook, later_hook, other_mode, other_memory, other_weights]
+
+
+@pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.__name__)
+@pytest.mark.parametrize("zeroed", [True, False])
+def test_changes_between_calls(change: Callable[[nn.Module, int], None], zeroed: bool) -> None:
+    def make() -> tuple[nn.Module, Step]:
+        model = mlp(nn.BatchNorm1d(8), nn.Dropout(0.2))
+
+        def step(x: Tensor, y: Tensor) -> Any:
+            if zeroed:
+                model.zero_grad()
+            loss = F.cross_entropy(model(x), y)
+            loss.backward()
+            return loss
+
+        return model, step
+
+    fast = compare(make, batches(16, 5), change)
+    assert runs(fast) >= 3, tapes(fast)
+
+
+def test_sizes_that_change() -> None:
+    fast = compare(lambda: stepping(mlp(nn.Tanh()), classified), batches(30, 5, rows=lambda i: (6, 4, 6, 6, 3)[i % 5]))
+    assert runs(fast) >= 12, tapes(fast)
+    assert len([row for row in tapes(fast) if row["tapes"] > 1]) == 1
+
+
+def test_layouts_and_dtypes_that_change() -> None:
+    def calls() -> Iterator[Any]:
+        for index, (x, y) in enumerate(batches(16, 5)):
+            yield (x.t().contiguous().t(), y) if index % 3 == 1 else (x, y)
+
+    assert runs(compare(lambda: stepping(mlp(nn.Tanh()), classified), calls())) >= 8
+
+
+def test_numbers_that_change() -> None:
+    def make() -> tuple[nn.Module, Step]:
+        model = mlp(nn.Tanh())
+
+        def step(x: Tensor, y: Tensor, factor: float, power: int) -> Any:
+            model.zero_grad()
+            loss = (F.cross_entropy(model(x) * factor + (1 - factor), y) / factor).pow(power)
+            loss.backward()
+            return loss
+
+        return model, step
+
+    calls = ((x, y, 0.5 + index % 7, 1 + index // 8) for index, (x, y) in enumerate(batches(24, 5)))
+    assert runs(compare(make, calls)) >= 8
+
+
+def test_an_input_that_requires_gradients() -> None:
+    def make() -> tuple[nn.Module, Step]:
+        model = mlp(nn.Tanh())
+
+        def step(x: Tensor, y: Tensor, mode: int) -> Any:
+            x.requires_grad_(mode > 0)
+            given = x * 2 if mode == 2 else x
+            loss = F.cross_entropy(model(given), y)
+            loss.backward()
+            return loss, x.grad
+
+        return model, step
+
+    calls = ((x, y, (0, 1, 1, 0, 2, 1)[index % 6]) for index, (x, y) in enumerate(batches(30, 5)))
+    assert runs(compare(make, calls)) >= 4
+
+
+def outer_graph(jitted: bool) -> Any:
+    """The input of the step has a graph from outside."""
+    torch.manual_seed(0)
+    first, second = nn.Linear(5, 5), nn.Linear(5, 4)
+
+    def step(x: Tensor) -> Tensor:
+        loss = second(x).square().mean()
+        loss.backward()
+        return loss
+
+    run = pijit.jit(step) if jitted else step
+    return [
+        (facts(run(first(x) if index % 3 else x)), facts(first.weight.grad))
+        for index, (x, _) in enumerate(batches(12, 5))
+    ]
+
+
+def test_an_input_with_a_graph() -> None:
+    assert outer_graph(True) == outer_graph(False)
+
+
+# -- the way is left
+
+
+def test_a_branch_before_the_engine() -> None:
+    def make() -> tuple[nn.Module, Step]:
+        model = mlp(nn.BatchNorm1d(8), nn.Dropout(0.3))
+
+        def step(x: Tensor, y: Tensor, limit: float) -> Any:
+            model.zero_grad()
+            out = model(x)
+            loss = F.cross_entropy(out, y)
+            if loss.item() > limit:
+                loss = loss * 0.5 + out.square().mean()
+            loss.backward()
+            return loss, out
+
+        return model, step
+
+    calls = ((x, y, 9.0 if index % 4 or index < 8 else 0.0) for index, (x, y) in enumerate(batches(26, 5)))
+    fast = compare(make, calls)
+    assert runs(fast) >= 6
+    assert sum(row["left"] for row in tapes(fast)) >= 1
+
+
+def test_errors_in_the_forward_pass() -> None:
+    def make() -> tuple[nn.Module, Step]:
+        return stepping(mlp(nn.BatchNorm1d(8), nn.Dropout(0.3)), classified)
+
+    def calls() -> Iterator[Any]:
+        for index, (x, y) in enumerate(batches(16, 5)):
+            yield x, y + 9 if index in (9, 12) else y
+
+    assert runs(compare(make, calls())) >= 8
+
+
+def test_errors_that_are_caught() -> None:
+    def make() -> tuple[nn.Module, Step]:
+        model, table = mlp(nn.Dropout(0.3)), nn.Embedding(4, 5)
+
+        def step(x: Tensor, y: Tensor) -> Any:
+            model.zero_grad()
+            out = model(x)
+            try:
+                out = out + model(table(y))
+            except IndexError as error:
+                out = out * 2 + len(str(error))
+            out.square().mean().backward()
+            return out
+
+        return nn.ModuleList([model, table]), step
+
+    calls = ((x, y + 3 if index in (8, 9, 13) else y) for index, (x, y) in enumerate(batches(16, 5)))
+    assert runs(compare(make, calls)) >= 4
+
+
+@pytest.mark.parametrize("keyword", ["retain_graph", "create_graph"])
+@pytest.mark.filterwarnings("ignore:Using backward")
+def test_a_graph_that_is_kept(keyword: str) -> None:
+    def make() -> tuple[nn.Module, Step]:
+        model = mlp(nn.Tanh())
+
+        def step(x: Tensor, y: Tensor, keep: bool) -> Any:
+            model.zero_grad()
+            loss = F.cross_entropy(model(x), y)
+            loss.backward(**{keyword: keep})
+            if keep:
+                loss.backward()
+            return loss.detach()
+
+        return model, step
+
+    compare(make, ((x, y, index % 5 == 4) for index, (x, y) in enumerate(batches(16, 5))))
+
+
+def test_a_second_backward_pass_raises() -> None:
+    model, step = stepping(mlp(nn.Tanh()), classified)
+    fast = pijit.jit(step)
+    for x, y in batches(8, 5):
+        loss, (out,) = fast(x, y)
+    assert runs(fast) >= 4
+    for tensor in (loss, out.sum(), out[0] * 2):
+        with pytest.raises(RuntimeError, match="backward through the graph a second time"):
+            tensor.sum().backward()
+    assert type(loss.grad_fn).__name__ == "NllLossBackward0" or loss.grad_fn.name() == "NllLossBackward0"
+    assert not loss.is_leaf and loss.requires_grad
+
+
+def test_a_weight_that_is_changed_before_the_engine() -> None:
+    def make() -> tuple[nn.Module, Step]:
+        model = mlp(nn.Tanh())
+
+        class Callback:
+            def __init__(self) -> None:
+                self.calls = 0
+
+            def __eq__(self, other: object) -> bool:
+                self.calls += 1
+                if self.calls in (9, 12):
+                    with torch.no_grad():
+                        model[2].weight.mul_(1.0)
+                if self.calls == 13:
+                    with torch.no_grad():
+                        model[2].bias.add_(1.0)
+                return False
+
+        callback = Callback()
+
+        def step(x: Tensor, y: Tensor) -> Any:
+            model.zero_grad()
+            loss = F.cross_entropy(model(x), y)
+            [1].count(callback)  # type: ignore[arg-type]
+            loss.backward()
+            return loss
+
+        return model, step
+
+    compare(make, batches(16, 5))
+
+
+@contextmanager
+def anomaly(index: int) -> Iterator[None]:
+    with torch.autograd.set_detect_anomaly(index % 4 == 3, check_nan=False):
+        yield
+
+
+@contextmanager
+def saved(index: int) -> Iterator[None]:
+    if index % 4 != 3:
+        yield
+        return
+    with torch.autograd.graph.saved_tensors_hooks(lambda t: t * 1, lambda t: t + 0):
+        yield
+
+
+@contextmanager
+def deterministic(index: int) -> Iterator[None]:
+    before = torch.are_deterministic_algorithms_enabled()
+    torch.use_deterministic_algorithms(index % 4 == 3)
+    yield
+    torch.use_deterministic_algorithms(before)
+
+
+@pytest.mark.parametrize("mode", [anomaly, saved, deterministic], ids=lambda mode: mode.__name__)
+@pytest.mark.filterwarnings("ignore:Anomaly Detection")
+def test_modes(mode: Any) -> None:
+    def make() -> tuple[nn.Module, Step]:
+        model, step = stepping(mlp(nn.Tanh()), classified)
+        return model, step
+
+    plain, fast = Side(make, False), Side(make, True)
+    for index, args in enumerate(batches(16, 5)):
+        found = []
+        for side in (plain, fast):
+            with mode(index):
+                found.append((seen(side.call(*args)), side.state()))
+        assert found[0] == found[1]
+    assert runs(fast.run) >= 6
+
+
+def test_autocast() -> None:
+    def make() -> tuple[nn.Module, Step]:
+        model = mlp(nn.GELU())
+
+        def step(x: Tensor, y: Tensor) -> Any:
+            model.zero_grad()
+            with torch.autocast("cpu", torch.bfloat16):
+                loss = F.cross_entropy(model(x), y)
+            (loss * 128.0).backward()
+            return loss
+
+        return model, step
+
+    assert runs(compare(make, batches(14, 5))) >= 6
+
+
+def test_several_passes_in_a_step() -> None:
+    def make() -> tuple[nn.Module, Step]:
+        maker, judge = mlp(nn.Tanh()), nn.Sequential(nn.Linear(4, 6), nn.LeakyReLU(0.2, inplace=True), nn.Linear(6, 1))
+        own, other = (torch.optim.Adam(each.parameters()) for each in (maker, judge))
+
+        def step(x: Tensor, y: Tensor) -> Any:
+            other.zero_grad()
+            made = maker(x)
+            (F.softplus(-judge(x[:, :4])).mean() + F.softplus(judge(made.detach())).mean()).backward()
+            other.step()
+            own.zero_grad()
+            loss = F.softplus(-judge(made)).mean()
+            loss.backward()
+            own.step()
+            return loss, made
+
+        return nn.ModuleList([maker, judge]), step
+
+    compare(make, batches(14, 5))
+
+
+def test_gradients_that_roots_are_given() -> None:
+    def make() -> tuple[nn.Module, Step]:
+        model = mlp(nn.Tanh())
+
+        def step(x: Tensor, y: Tensor) -> Any:
+            out = model(x)
+            out.backward(x[:, :4])
+            torch.autograd.backward([model(x + 1).sum(), model(x - 1).mean()])
+            return out
+
+        return model, step
+
+    assert runs(compare(make, batches(14, 5))) >= 6
+
+
+class Doubled(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        ctx.save_for_backward(x)
+        return x * 2
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> Any:  # type: ignore[override]
+        return gradient * 2 + ctx.saved_tensors[0] * 0
+
+
+def test_a_function_of_the_program() -> None:
+    def loss_of(model: nn.Module, x: Tensor, y: Tensor) -> Any:
+        out = Doubled.apply(model(x))
+        return F.cross_entropy(out, y), out  # type: ignore[arg-type]
+
+    compare(lambda: stepping(mlp(nn.Tanh()), loss_of), batches(10, 5))
+
+
+def test_checkpoints() -> None:
+    def loss_of(model: nn.Module, x: Tensor, y: Tensor) -> Any:
+        out = torch.utils.checkpoint.checkpoint(model, x, use_reentrant=False)
+        return F.cross_entropy(out, y), out  # type: ignore[arg-type]
+
+    compare(lambda: stepping(mlp(nn.Tanh(), nn.Dropout(0.3)), loss_of), batches(10, 5))
+
+
+@pytest.mark.parametrize("where", ["loss", "middle", "retained"])
+def test_hooks_in_the_step(where: str) -> None:
+    def make() -> tuple[nn.Module, Step]:
+        model, found = mlp(nn.Tanh()), []
+
+        def step(x: Tensor, y: Tensor) -> Any:
+            out = model(x)
+            loss = F.cross_entropy(out, y)
+            if where == "retained":
+                out.retain_grad()
+            else:
+                (loss if where == "loss" else out).register_hook(
+                    lambda gradient: found.append(gradient) or gradient * 3
+                )
+            loss.backward()
+            return loss, out.grad if where == "retained" else list(found)
+
+        return model, step
+
+    compare(make, batches(10, 5))
+
+
+def test_what_is_kept_in_objects() -> None:
+    def make() -> tuple[nn.Module, Step]:
+        model, kept = mlp(nn.Tanh()), {}
+
+        def step(x: Tensor, y: Tensor) -> Any:
+            out = model(x)
+            kept["out"] = out
+            pair = [out, x]
+            model.last = out  # type: ignore[assignment]
+            loss = F.cross_entropy(pair[0], y)
+            loss.backward()
+            return loss, kept["out"], pair, len(kept)
+
+        return model, step
+
+    compare(make, batches(12, 5))
+
+
+def test_memory_is_given_back() -> None:
+    model, step = stepping(mlp(nn.Tanh()), lambda model, x, y: (F.cross_entropy(model(x), y),))
+    fast = pijit.jit(step)
+    alive: list[Any] = []
+    for x, y in batches(12, 5):
+        loss = fast(x, y)[0]
+        alive += [weakref.ref(loss), weakref.ref(x), *(weakref.ref(p.grad) for p in model.parameters())]
+    del loss, x, y
+    model.zero_grad()
+    gc.collect()
+    assert [each for each in alive if each() is not None] == []
+    assert runs(fast) >= 6
+
+
+def test_threads() -> None:
+    def make() -> tuple[nn.Module, Step]:
+        return stepping(mlp(nn.Tanh()), classified)
+
+    sides = [[Side(make, jitted) for _ in range(3)] for jitted in (False, True)]
+    data = list(batches(30, 5))
+    found: dict[int, Any] = {}
+
+    def work(at: int, side: Side) -> None:
+        found[at] = [seen(side.run(*args)) for args in data]
+
+    for at, side in enumerate(sides[0]):
+        work(at, side)
+    threads = [threading.Thread(target=work, args=(3 + at, side)) for at, side in enumerate(sides[1])]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    for at in range(3):
+        assert found[at] == found[3 + at]
+        assert sides[0][at].state()[0] == sides[1][at].state()[0]
+
+
+def test_sequences_of_lengths() -> None:
+    """What turns integers into sizes out of sight is left to the engine."""
+
+    def make() -> tuple[nn.Module, Step]:
+        model = nn.LSTM(5, 6, batch_first=True)
+
+        def step(x: Tensor, lengths: Tensor) -> Any:
+            packed = nn.utils.rnn.pack_padded_sequence(x, lengths, batch_first=True, enforce_sorted=False)
+            out, _ = nn.utils.rnn.pad_packed_sequence(model(packed)[0], batch_first=True)
+            loss = out.square().mean()
+            loss.backward()
+            return loss
+
+        return model, step
+
+    def calls() -> Iterator[Any]:
+        drawn = torch.Generator().manual_seed(4)
+        for _ in range(14):
+            lengths = torch.randint(1, 7, (4,), generator=drawn)
+            yield torch.randn(4, int(lengths.max()), 5, generator=drawn), lengths
+
+    compare(make, calls())
+
+
+def test_ctc() -> None:
+    def make() -> tuple[nn.Module, Step]:
+        model = nn.Linear(5, 4)
+
+        def step(x: Tensor, targets: Tensor, lengths: Tensor) -> Any:
+            model.zero_grad()
+            out = model(x).log_softmax(-1)
+            loss = F.ctc_loss(out, targets, torch.full((3,), 8), lengths)
+            loss.backward()
+            return loss
+
+        return model, step
+
+    def calls() -> Iterator[Any]:
+        drawn = torch.Generator().manual_seed(4)
+        for _ in range(14):
+            targets = torch.randint(1, 4, (3, 4), generator=drawn)
+            yield torch.randn(8, 3, 5, generator=drawn), targets, torch.randint(1, 5, (3,), generator=drawn)
+
+    compare(make, calls())
+
+
+def test_without_tapes() -> None:
+    pijit.config.tapes = False
+    try:
+        assert tapes(compare(lambda: stepping(mlp(nn.Tanh()), classified), batches(8, 5))) == []
+    finally:
+        pijit.config.tapes = True

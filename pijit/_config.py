@@ -91,6 +91,8 @@ class Config:
         hook_share: percent of the process's time that `enable()` may take from calls of Python functions beyond what
             replays gain; over it, pijit stays out of the way for a while; 0: any.
         long_call: milliseconds that a call runs under `enable()`, before what it calls is recorded instead of it.
+        tapes: a forward pass and the backward pass through it are replayed as operators beneath autograd, where nobody
+            looks at the graph in between; without it torch builds the graph and walks over it.
         enter_loops: under `enable()` the loop of a function that runs long is entered in its middle: its turns are
             recorded, and replayed where that pays. It has to be asked for.
         max_nodes: nodes that one trace may have.
@@ -139,6 +141,7 @@ class Config:
     record_share: int
     hook_share: int
     long_call: int
+    tapes: bool
     enter_loops: bool
     max_nodes: int
     max_traces: int
@@ -202,6 +205,7 @@ class Options(TypedDict, total=False):
     record_share: int
     hook_share: int
     long_call: int
+    tapes: bool
     enter_loops: bool
     max_nodes: int
     max_traces: int

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "common/pool.h"
+#include "common/ref.h"
 #include "ir/value.h"
 
 namespace pijit {

@@ -91,8 +91,7 @@ class EngineCall {
   }
   Val named(const char* name) const {
     for (const auto& [key, value] : named_)
-      if (key.is_const() && PyUnicode_Check(key.object()) &&
-          PyUnicode_CompareWithASCIIString(key.object(), name) == 0)
+      if (key.is_const() && PyUnicode_Check(key.object()) && PyUnicode_CompareWithASCIIString(key.object(), name) == 0)
         return value;
     return Val();
   }

@@ -6,7 +6,7 @@
 //    its frames.
 // 2. Nobody sees the graph of autograd in between: no call is given a tensor that gradients flow through, and none is
 //    kept in an object. Who may see one behind the stretch finds a graph that was freed.
-// 3. Which nodes a tape does, and whether there can be one, is found by watching one native replay (Adapter::make_tape).
+// 3. Which nodes a tape does, and whether there can be one, is found by watching a native replay (Adapter::make_tape).
 #pragma once
 #include <memory>
 #include <string>
@@ -19,12 +19,12 @@ namespace pijit {
 // One of these stretches, and the tapes that were made for it.
 struct TapedStretch {
   TapeStretch nodes;
-  uint32_t first = 0, last = 0;  // nodes of the trace: the first one, and the engine
+  uint32_t first = 0, last = 0;              // nodes of the trace: the first one, and the engine
   std::vector<std::shared_ptr<Tape>> tapes;  // each for other forms
   uint32_t watched = 0;                      // replays
   bool wanted = false;                       // the last replay found no tape of its forms
-  uint64_t runs = 0, left = 0;  // replays that a tape has served, or was left in
-  std::string why;              // no tape came of the last replay that was watched
+  uint64_t runs = 0, left = 0;               // replays that a tape has served, or was left in
+  std::string why;                           // no tape came of the last replay that was watched
 };
 
 // Of one trace, in order and apart from each other.

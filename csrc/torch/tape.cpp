@@ -36,9 +36,15 @@ at::Tensor wrapped(const Reg& reg) {
   return at::native::wrapped_scalar_tensor(number);
 }
 
+// Whatever it raised comes again where it is done once more.
+bool failed() noexcept {
+  the_adapter()->raised = false;
+  return refuse();
+}
+
 // The operator has run without a warning, which CPython would have to give its place.
 bool ran(AdapterOp& op, Reg* values) noexcept {
-  if (!op.run(values)) return false;
+  if (!op.run(values)) return failed();
   if (!the_adapter()->warned) return true;
   the_adapter()->warned = false;
   the_adapter()->forget_warnings();
@@ -101,12 +107,13 @@ class TapeRun final : public Tape::Run {
       const TapedNode& node = tape_->taped_[index];
       if (node.looks) return true;
       for (const TapeLoad& each : node.loads)
-        if (each.form && version_of(values_[each.value]) != versions_[each.value] && !is_changed(each.value)) return false;
+        if (each.form && version_of(values_[each.value]) != versions_[each.value] && !is_changed(each.value))
+          return false;
       for (auto& [drawn, draws] : drawn_)
         if (drawn == index) draws.put_back();
       std::vector<at::Tensor> contents;
       for (uint32_t value : node.kept) contents.push_back(copy(values_[value]));
-      if (!node.op->run(regs)) return false;
+      if (!node.op->run(regs)) return failed();
       const at::AutoDispatchBelowADInplaceOrView below;
       for (size_t i = 0; i < node.kept.size(); ++i) share(values_[node.kept[i]].tensor).copy_(contents[i]);
       for (const TapeResult& result : node.results) hand_over(values_[result.value], regs[result.reg]);
@@ -126,7 +133,8 @@ class TapeRun final : public Tape::Run {
   static void hand_over(const Reg& value, const Reg& redone) {
     if (value.owned == 0 || object_of(impl(value)) == nullptr) return;
     const at::Tensor other = share(redone.tensor);
-    if (other.grad_fn()) torch::autograd::impl::set_gradient_edge(share(value.tensor), torch::autograd::impl::gradient_edge(other));
+    if (other.grad_fn())
+      torch::autograd::impl::set_gradient_edge(share(value.tensor), torch::autograd::impl::gradient_edge(other));
   }
 
   void drop(uint32_t value) noexcept {
@@ -205,7 +213,7 @@ class TapeRun final : public Tape::Run {
     if (!run(node)) return false;
     const c10::AutoGradMode no_gradients(false);
     for (const TapeLeaf& leaf : tape_->leaves_)
-      if (leaf.add != nullptr) leaf.add->run(values_.data());
+      if (leaf.add != nullptr && !leaf.add->run(values_.data())) failed();  // of the same form: it does not fail
     for (const TapeLeaf& leaf : tape_->leaves_) {
       if (leaf.add != nullptr) continue;
       set_version(values_[leaf.gradient], leaf.version);
@@ -222,8 +230,8 @@ class TapeRun final : public Tape::Run {
 
   std::shared_ptr<TorchTape> tape_;
   std::vector<Reg> values_;
-  Vec<uint32_t> versions_;  // by value, of those from outside: when they were loaded
-  Vec<uint32_t> changed_;   // values
+  Vec<uint32_t> versions_;                             // by value, of those from outside: when they were loaded
+  Vec<uint32_t> changed_;                              // values
   std::vector<std::pair<uint32_t, uint32_t>> loaded_;  // registers of the replay, and their values
   std::vector<std::pair<size_t, Draws>> drawn_;
   Draws now_;

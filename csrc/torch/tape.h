@@ -24,7 +24,7 @@ struct TapeLoad {
 
 struct TapeStep {
   std::unique_ptr<AdapterOp> op;
-  Vec<uint32_t> drops;                   // values that nothing needs behind it
+  Vec<uint32_t> drops;                                           // values that nothing needs behind it
   std::vector<std::pair<uint32_t, std::vector<int64_t>>> sizes;  // that depend on data, by value
 };
 
@@ -71,8 +71,8 @@ class TorchTape final : public Tape, public std::enable_shared_from_this<TorchTa
   Vec<uint32_t> nodes_;
   std::vector<TapedNode> taped_;  // by node of the stretch; those that nodes_ names
   std::vector<TapeLeaf> leaves_;
-  Vec<uint32_t> saved_;           // values from outside that the gradients are computed with
-  TapeNode engine_;               // its loads have indices of engine_operands() for registers
+  Vec<uint32_t> saved_;  // values from outside that the gradients are computed with
+  TapeNode engine_;      // its loads have indices of engine_operands() for registers
   uint32_t values_ = 0;
 };
 

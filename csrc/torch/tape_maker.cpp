@@ -20,8 +20,7 @@
 #include "torch/below.h"
 #include "torch/direct.h"
 #include "torch/spent.h"
-#include "torch/tape.h"
-#include "torch/tape_values.h"
+#include "torch/tape_seen.h"
 
 namespace pijit::torch_adapter {
 
@@ -29,50 +28,35 @@ namespace {
 
 using Function = torch::autograd::Node;
 
-// An argument of an operator that was seen: a constant, a value, or a list of values (kNone: none).
-struct SeenArgument {
-  enum Kind : uint8_t { kConstant, kTensor, kTensors, kMaybeTensors };
-  Kind kind = kConstant;
-  c10::IValue constant;
-  Vec<uint32_t> values;
-};
-
-struct SeenResult {
-  Vec<uint32_t> values;  // kNone: undefined
-  bool list = false, old = false;  // old: an argument that was written to
-};
-
-struct SeenOperator {
-  const OperatorInfo* info;
-  std::vector<SeenArgument> arguments;
-  std::vector<SeenResult> results;
-  bool depends_on_data = false;  // the sizes of its results
-};
-
-// What a node of the stretch has done.
-struct SeenNode {
-  bool looked = false;  // it may have made something that requires gradients
-  bool has_gradients = false;
-  bool taped = false;
-  bool draws = false;
-  Vec<uint32_t> loaded;  // by TapeNode::reads: the values of tensors; kNone: a number
-  std::vector<const c10::StorageImpl*> changed;
-  std::vector<std::pair<uint32_t, Reg>> numbers;
-  std::vector<std::pair<uint32_t, uint32_t>> wrapped;  // registers of numbers, and values that are tensors of them
-  std::vector<SeenOperator> operators;
-  std::vector<std::pair<uint32_t, uint32_t>> results;  // registers and values
-  std::vector<std::string> names;                      // of their functions
-  std::vector<uint32_t> versions;
-  std::vector<torch::autograd::edge_list> functions;  // of the results, until the engine comes
-};
-
 // Operators that take a tensor of integers and do the same whatever it holds, as far as their constants go. Of others
 // some turn what it holds into sizes, out of sight.
-constexpr const char* kOfIndices[] = {"embedding",     "cross_entropy_loss", "nll_loss", "nll_loss_nd",   "nll_loss2d",
-                                      "index",         "index_select",       "gather",   "scatter",       "scatter_add",
-                                      "index_add",     "index_put",          "where",    "take_along_dim", "masked_fill",
-                                      "scatter_reduce", "index_copy",        "take",     "expand",        "expand_as",
-                                      "to",            "_to_copy",       "broadcast_tensors",           "view_as",  "lerp",          "cat", "stack"};
+constexpr const char* kOfIndices[] = {"embedding",
+                                      "cross_entropy_loss",
+                                      "nll_loss",
+                                      "nll_loss_nd",
+                                      "nll_loss2d",
+                                      "index",
+                                      "index_select",
+                                      "gather",
+                                      "scatter",
+                                      "scatter_add",
+                                      "index_add",
+                                      "index_put",
+                                      "where",
+                                      "take_along_dim",
+                                      "masked_fill",
+                                      "scatter_reduce",
+                                      "index_copy",
+                                      "take",
+                                      "expand",
+                                      "expand_as",
+                                      "to",
+                                      "_to_copy",
+                                      "broadcast_tensors",
+                                      "view_as",
+                                      "lerp",
+                                      "cat",
+                                      "stack"};
 
 bool is_usual(const at::Tensor& tensor) {
   return is_plain(tensor.unsafeGetTensorImpl()) && tensor.device().is_cpu() && tensor.has_storage() &&
@@ -109,10 +93,9 @@ const c10::StorageImpl* storage_of(const Reg& reg) {
   return static_cast<const Impl*>(reg.tensor)->unsafe_storage().unsafeGetStorageImpl();
 }
 
-class Maker final : public TapeMaker, public BelowAutograd {
+class Maker final : public TapeMaker, public BelowAutograd, private SeenStretch {
  public:
-  explicit Maker(const TapeStretch& stretch)
-      : stretch_(stretch), seen_(stretch.nodes.size()), since_(at::sequence_number::peek()) {}
+  explicit Maker(const TapeStretch& stretch) : SeenStretch(stretch), since_(at::sequence_number::peek()) {}
 
   bool begin(size_t index, const Reg* regs) noexcept override {
     try {
@@ -140,10 +123,6 @@ class Maker final : public TapeMaker, public BelowAutograd {
   void before(const OperatorInfo& info, const torch::jit::Stack& stack) noexcept override;
   void after(const OperatorInfo& info, const torch::jit::Stack& stack) noexcept override;
 
-  bool fail(std::string why) {
-    if (why_.empty()) why_ = std::move(why);
-    return false;
-  }
   SeenNode& now() { return seen_[now_]; }
 
   bool begin_node(const TapeNode& node, const Reg* regs);
@@ -162,24 +141,10 @@ class Maker final : public TapeMaker, public BelowAutograd {
   SeenResult result(const SeenOperator& seen, size_t index, const c10::IValue& value);
   uint32_t made(const SeenOperator& seen, const at::Tensor& tensor, bool* old);
 
-  bool is_made(uint32_t value) const { return values_[value].node != kNone && seen_[values_[value].node].taped; }
-  friend class Assembly;
-
-  const TapeStretch& stretch_;
-  std::vector<SeenNode> seen_;
-  TapeValues values_;
-  std::vector<TensorForm> forms_;  // by value, when it was first met
   std::unordered_set<const Function*> visited_;
-  struct Leaf {
-    at::Tensor tensor;
-    uint32_t value, held = kNone, gradient = kNone;
-    int add = -1;  // the operator of the engine that adds to what is held
-  };
-  std::vector<Leaf> leaves_;
   std::optional<LookBelow> looks_;
   uint64_t since_;
   uint32_t now_ = 0;
-  std::string why_;
 };
 
 // -- operators beneath autograd
@@ -209,19 +174,6 @@ bool Maker::note_wrapped(const at::Tensor& tensor) {
   now().wrapped.emplace_back(found, values_.add(tensor, kNone));
   forms_.emplace_back(tensor.unsafeGetTensorImpl());
   return true;
-}
-
-// An operator has the number as a constant, too.
-bool has_constant(const std::vector<SeenOperator>& operators, const Reg& number) {
-  const auto is_it = [&](const c10::IValue& value) {
-    if (value.isInt()) return number.rep != Rep::kFloat && value.toInt() == number.integer;
-    if (value.isDouble()) return value.toDouble() == (number.rep == Rep::kFloat ? number.number : 0);
-    return !value.isNone() && !value.isTensor();
-  };
-  for (const SeenOperator& seen : operators)
-    for (const SeenArgument& each : seen.arguments)
-      if (each.kind == SeenArgument::kConstant && is_it(each.constant)) return true;
-  return false;
 }
 
 SeenArgument Maker::argument(const c10::IValue& value) {
@@ -322,7 +274,8 @@ void Maker::after(const OperatorInfo& info, const torch::jit::Stack& stack) noex
       }
       const uint32_t value = seen.arguments[i].values[0];
       if (values_[value].node != kNone) continue;
-      const auto leaf = std::find_if(leaves_.begin(), leaves_.end(), [&](const Leaf& each) { return each.held == value; });
+      const auto leaf =
+          std::find_if(leaves_.begin(), leaves_.end(), [&](const SeenLeaf& each) { return each.held == value; });
       if (leaf == leaves_.end() || info.full != "aten::add_.Tensor" || leaf->add >= 0) {
         fail(info.full + " writes to a tensor that was there before");
       } else {
@@ -499,7 +452,7 @@ bool Maker::begin_engine(const TapeNode& node, const Reg* regs) {
       const auto alive = value.tensor.lock();
       seen.versions.push_back(alive ? static_cast<uint32_t>(alive->version_counter().current_version()) : 0);
     }
-  for (Leaf& leaf : leaves_) {
+  for (SeenLeaf& leaf : leaves_) {
     const at::Tensor& held = leaf.tensor.grad();
     if (!held.defined()) continue;
     if (!is_plain(held.unsafeGetTensorImpl()) || !held.has_storage() || held.requires_grad() ||
@@ -514,7 +467,7 @@ bool Maker::begin_engine(const TapeNode& node, const Reg* regs) {
 
 bool Maker::end_engine() {
   std::unordered_set<uint32_t> given;
-  for (Leaf& leaf : leaves_) {
+  for (SeenLeaf& leaf : leaves_) {
     const at::Tensor& gradient = leaf.tensor.grad();
     if (leaf.held != kNone) {
       if (leaf.add < 0 || values_.find(gradient) != leaf.held) return fail("a gradient that was not added to");
@@ -529,230 +482,10 @@ bool Maker::end_engine() {
   return true;
 }
 
-// -- the tape
-
-// Puts together what was seen.
-class Assembly {
- public:
-  Assembly(Maker* maker) : maker_(*maker), tape_(std::make_shared<TorchTape>()) {}
-
-  std::shared_ptr<Tape> run() {
-    const size_t count = maker_.seen_.size();
-    maker_.seen_.back().taped = true;
-    tape_->taped_.resize(count);
-    tape_->values_ = maker_.values_.size();
-    there_.resize(tape_->values_);
-    in_register_.resize(maker_.stretch_.shown.size(), kNone);
-    last_.resize(tape_->values_);
-    for (const Maker::Leaf& leaf : maker_.leaves_) {
-      stays(leaf.value);
-      stays(leaf.gradient);
-      if (leaf.held != kNone) there_[leaf.held] = true, stays(leaf.held);
-    }
-    for (size_t i = 0; i < count; ++i)
-      if (maker_.seen_[i].taped && !add(i)) return nullptr;
-    add_leaves();
-    add_drops();
-    return tape_;
-  }
-
- private:
-  static constexpr size_t kForever = SIZE_MAX;
-  void stays(uint32_t value) { last_[value] = kForever; }
-  void use(uint32_t value) {
-    if (last_[value] != kForever) last_[value] = step_;
-  }
-
-  bool add(size_t index) {
-    const TapeNode& node = maker_.stretch_.nodes[index];
-    const SeenNode& seen = maker_.seen_[index];
-    TapedNode& made = tape_->taped_[index];
-    tape_->nodes_.push_back(static_cast<uint32_t>(index));
-    made.op = node.op;
-    made.draws = seen.draws;
-    made.looks = node.op != nullptr && seen.results.empty();
-    if (made.looks) return true;
-    for (const auto& number : seen.numbers) {
-      const auto is_it = [&](const auto& each) { return each.first == number.first; };
-      const bool is_wrapped = std::any_of(seen.wrapped.begin(), seen.wrapped.end(), is_it);
-      if (!is_wrapped || has_constant(seen.operators, number.second)) made.numbers.push_back(number);
-    }
-    for (const auto& [reg, value] : seen.wrapped) {
-      made.wrapped.emplace_back(reg, value);
-      there_[value] = true;
-      stays(value);
-    }
-    if (node.op == nullptr) tape_->engine_ = node;
-    for (size_t i = 0; i < seen.loaded.size(); ++i) {
-      const uint32_t value = seen.loaded[i];
-      if (value == kNone) continue;
-      if (node.op != nullptr) {
-        add_load(node.reads[i], value, &made);
-      } else if (i >= node.reads.size()) {
-        add_engine_load(static_cast<uint32_t>(i), value, &made);
-      }
-    }
-    for (size_t i = 0; i < seen.operators.size(); ++i)
-      if (!is_addition(index, i) && !add_step(seen.operators[i], &made)) return false;
-    if (node.op == nullptr) note_saved(seen);
-    for (size_t i = 0; i < seen.results.size(); ++i) {
-      const auto [reg, value] = seen.results[i];
-      const bool shown = maker_.stretch_.shown[reg];
-      if (!there_[value]) return maker_.fail("a result that no operator of the tape makes");
-      made.results.push_back({reg, value, shown && !seen.names[i].empty(), seen.names[i], seen.versions[i]});
-      in_register_[reg] = value;
-      if (shown) stays(value);
-      use(value);
-    }
-    step_ += 1;
-    return true;
-  }
-
-  void add_load(uint32_t reg, uint32_t value, TapedNode* made) {
-    if (in_register_[reg] == value) return;
-    in_register_[reg] = value;
-    stays(value);
-    TapeLoad load{reg, value, std::nullopt};
-    if (!there_[value]) load.form.emplace(maker_.forms_[value]);
-    if (!there_[value]) loaded_.insert(value);
-    there_[value] = true;
-    made->loads.push_back(std::move(load));
-  }
-
-  // What a root is given.
-  void add_engine_load(uint32_t at, uint32_t value, TapedNode* made) {
-    stays(value);
-    TapeLoad load{at, value, std::nullopt};
-    if (!there_[value]) load.form.emplace(maker_.forms_[value]);
-    there_[value] = true;
-    made->loads.push_back(std::move(load));
-  }
-
-  // What comes from outside and gradients are computed with.
-  void note_saved(const SeenNode& engine) {
-    for (const SeenOperator& seen : engine.operators)
-      for (const SeenArgument& each : seen.arguments)
-        for (uint32_t value : each.values)
-          if (value != kNone && loaded_.count(value) != 0 && saved_.insert(value).second) tape_->saved_.push_back(value);
-  }
-
-  // It adds a gradient to the one that a leaf has: that is done behind all others.
-  bool is_addition(size_t index, size_t at) const {
-    return index + 1 == maker_.seen_.size() &&
-           std::any_of(maker_.leaves_.begin(), maker_.leaves_.end(),
-                       [&](const Maker::Leaf& leaf) { return leaf.add == static_cast<int>(at); });
-  }
-
-  std::unique_ptr<AdapterOp> lowered(const SeenOperator& seen) {
-    auto op = std::make_unique<LoweredOp>(*seen.info);
-    for (size_t i = 0; i < seen.arguments.size(); ++i) {
-      const SeenArgument& each = seen.arguments[i];
-      for (uint32_t value : each.values) {
-        if (value == kNone) continue;
-        if (!there_[value]) return maker_.fail(seen.info->full + " takes a tensor that no operator of the tape makes"), nullptr;
-        use(value);
-      }
-      if (each.kind == SeenArgument::kConstant) {
-        op->set_constant(i, each.constant);
-      } else if (each.kind == SeenArgument::kTensor) {
-        op->set_slot(i, {Slot::kTensor, each.values[0], 0, 0});
-      } else {
-        const bool maybe = each.kind == SeenArgument::kMaybeTensors;
-        Slot slot{maybe ? Slot::kOptionalList : Slot::kTensorList, 0, 0, static_cast<uint32_t>(each.values.size())};
-        for (size_t k = 0; k < each.values.size(); ++k) {
-          if (!maybe && each.values[k] == kNone) return maker_.fail("a list with an undefined tensor"), nullptr;
-          const uint32_t at = op->add_part({each.values[k] == kNone, each.values[k]});
-          if (k == 0) slot.first = at;
-        }
-        op->set_slot(i, slot);
-      }
-    }
-    for (const SeenResult& result : seen.results) {
-      Out out;
-      if (result.list) {
-        out.kind = Out::kTensorList;
-        out.count = static_cast<uint32_t>(result.values.size());
-        for (size_t k = 0; k < result.values.size(); ++k) {
-          const uint32_t at = op->add_list_reg(result.values[k]);
-          if (k == 0) out.reg = at;
-        }
-      } else if (!result.old && result.values[0] != kNone) {
-        out.kind = Out::kTensor;
-        out.reg = result.values[0];
-      }
-      op->outs().push_back(out);
-    }
-    return make_direct(std::move(op));
-  }
-
-  bool add_step(const SeenOperator& seen, TapedNode* made) {
-    TapeStep step;
-    step.op = lowered(seen);
-    if (step.op == nullptr) return false;
-    if (seen.info->statistics)
-      for (const SeenArgument& each : seen.arguments)
-        for (uint32_t value : each.values)
-          if (value != kNone && maker_.values_[value].node == kNone && !maker_.forms_[value].requires_grad)
-            made->kept.push_back(value);
-    for (const SeenResult& result : seen.results)
-      for (uint32_t value : result.values) {
-        if (value == kNone) continue;
-        there_[value] = true;
-        use(value);
-        if (seen.depends_on_data) {
-          const auto& sizes = maker_.values_[value].sizes;
-          step.sizes.emplace_back(value, std::vector<int64_t>(sizes.begin(), sizes.end()));
-        }
-      }
-    made->steps.push_back(std::move(step));
-    step_ += 1;
-    return true;
-  }
-
-  void add_leaves() {
-    for (const Maker::Leaf& leaf : maker_.leaves_) {
-      TapeLeaf made;
-      made.value = leaf.value;
-      made.gradient = leaf.gradient;
-      made.held = leaf.held;
-      if (leaf.held != kNone) {
-        made.form.emplace(maker_.forms_[leaf.held]);
-        made.add = lowered(maker_.seen_.back().operators[static_cast<size_t>(leaf.add)]);
-      } else {
-        made.version = static_cast<uint32_t>(leaf.tensor.grad().unsafeGetTensorImpl()->version_counter().current_version());
-      }
-      tape_->leaves_.push_back(std::move(made));
-    }
-  }
-
-  // Values go behind their last use: behind an operator, or once a node has given its results.
-  void add_drops() {
-    std::vector<Vec<uint32_t>*> drops(step_);
-    size_t step = 0;
-    for (uint32_t index : tape_->nodes_) {
-      TapedNode& node = tape_->taped_[index];
-      if (node.looks) continue;
-      for (TapeStep& each : node.steps) drops[step++] = &each.drops;
-      drops[step++] = &node.drops;
-    }
-    for (uint32_t value = 0; value < last_.size(); ++value)
-      if (last_[value] != kForever && there_[value] && maker_.values_[value].node != kNone)
-        drops[last_[value]]->push_back(value);
-  }
-
-  Maker& maker_;
-  std::shared_ptr<TorchTape> tape_;
-  Vec<bool> there_;           // by value
-  Vec<uint32_t> in_register_;  // by register: the value that it holds
-  std::vector<size_t> last_;  // by value: the step behind which nothing needs it
-  std::unordered_set<uint32_t> loaded_, saved_;  // values from outside; those that gradients are computed with
-  size_t step_ = 0;
-};
-
 std::shared_ptr<Tape> Maker::finish() noexcept {
   try {
     if (!why_.empty()) return nullptr;
-    return Assembly(this).run();
+    return assemble(this);
   } catch (const std::exception& error) {
     return fail(error.what()), nullptr;
   }

@@ -1,0 +1,76 @@
+// What a maker of tapes has seen of a stretch, and the tape that is put together of it.
+#pragma once
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "torch/operators.h"
+#include "torch/tape.h"
+#include "torch/tape_values.h"
+
+namespace pijit::torch_adapter {
+
+// An argument of an operator that was seen: a constant, a value, or a list of values (kNone: none).
+struct SeenArgument {
+  enum Kind : uint8_t { kConstant, kTensor, kTensors, kMaybeTensors };
+  Kind kind = kConstant;
+  c10::IValue constant;
+  Vec<uint32_t> values;
+};
+
+struct SeenResult {
+  Vec<uint32_t> values;            // kNone: undefined
+  bool list = false, old = false;  // old: an argument that was written to
+};
+
+struct SeenOperator {
+  const OperatorInfo* info;
+  std::vector<SeenArgument> arguments;
+  std::vector<SeenResult> results;
+  bool depends_on_data = false;  // the sizes of its results
+};
+
+// What a node of the stretch has done.
+struct SeenNode {
+  bool looked = false;  // it may have made something that requires gradients
+  bool has_gradients = false;
+  bool taped = false;
+  bool draws = false;
+  Vec<uint32_t> loaded;  // by TapeNode::reads: the values of tensors; kNone: a number
+  std::vector<const c10::StorageImpl*> changed;
+  std::vector<std::pair<uint32_t, Reg>> numbers;
+  std::vector<std::pair<uint32_t, uint32_t>> wrapped;  // registers of numbers, and values that are tensors of them
+  std::vector<SeenOperator> operators;
+  std::vector<std::pair<uint32_t, uint32_t>> results;  // registers and values
+  std::vector<std::string> names;                      // of their functions
+  std::vector<uint32_t> versions;
+  std::vector<torch::autograd::edge_list> functions;  // of the results, until the engine comes
+};
+
+// A leaf that got a gradient.
+struct SeenLeaf {
+  at::Tensor tensor;
+  uint32_t value, held = kNone, gradient = kNone;
+  int add = -1;  // the operator of the engine that adds to what is held
+};
+
+struct SeenStretch {
+  explicit SeenStretch(const TapeStretch& stretch) : stretch_(stretch), seen_(stretch.nodes.size()) {}
+  bool fail(std::string why) {
+    if (why_.empty()) why_ = std::move(why);
+    return false;
+  }
+
+  const TapeStretch& stretch_;
+  std::vector<SeenNode> seen_;  // the engine comes last
+  TapeValues values_;
+  std::vector<TensorForm> forms_;  // by value, when it was first met
+  std::vector<SeenLeaf> leaves_;
+  std::string why_;  // there cannot be a tape
+};
+
+// Null: what was seen does not make one, and `why_` says why.
+std::shared_ptr<Tape> assemble(SeenStretch* seen);
+
+}  // namespace pijit::torch_adapter

@@ -91,8 +91,6 @@ class Config:
         hook_share: percent of the process's time that `enable()` may take from calls of Python functions beyond what
             replays gain; over it, pijit stays out of the way for a while; 0: any.
         long_call: milliseconds that a call runs under `enable()`, before what it calls is recorded instead of it.
-        tapes: a forward pass and the backward pass through it are replayed as operators beneath autograd, where nobody
-            looks at the graph in between; without it torch builds the graph and walks over it.
         enter_loops: under `enable()` the loop of a function that runs long is entered in its middle: its turns are
             recorded, and replayed where that pays. It has to be asked for.
         max_nodes: nodes that one trace may have.
@@ -109,6 +107,8 @@ class Config:
         verify: every so many replays of a function one that changes nothing is compared with CPython; 0: none.
         give_up: replays that take longer than CPython are given up: a few calls of each function are run by CPython
             and timed, to compare; without it no call is.
+        tapes: a forward pass and the backward pass through it are replayed as operators beneath autograd, where nobody
+            looks at the graph in between. It has to be asked for; else torch builds the graph and walks over it.
         compile_workers: compilations of backends at a time.
         compile_seconds: seconds that a backend may compile one segment.
         compile_memory: megabytes that a process that compiles may hold; 0: any.
@@ -141,7 +141,6 @@ class Config:
     record_share: int
     hook_share: int
     long_call: int
-    tapes: bool
     enter_loops: bool
     max_nodes: int
     max_traces: int
@@ -151,6 +150,7 @@ class Config:
     constant_propagation: bool
     verify: int
     give_up: bool
+    tapes: bool
     compile_workers: int
     compile_seconds: int
     compile_memory: int
@@ -205,7 +205,6 @@ class Options(TypedDict, total=False):
     record_share: int
     hook_share: int
     long_call: int
-    tapes: bool
     enter_loops: bool
     max_nodes: int
     max_traces: int
@@ -215,6 +214,7 @@ class Options(TypedDict, total=False):
     constant_propagation: bool
     verify: int
     give_up: bool
+    tapes: bool
     compile_workers: int
     compile_seconds: int
     compile_memory: int

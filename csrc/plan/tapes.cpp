@@ -243,11 +243,12 @@ class TapeFinder {
 }  // namespace
 
 bool& records_tapes() noexcept {
-  static bool on = true;
+  static bool on = false;
   return on;
 }
 
 bool computes_gradients(const Trace& trace) {
+  if (current_adapter() == nullptr) return false;
   return std::any_of(trace.nodes.begin(), trace.nodes.end(), [&](const Node& node) { return is_engine(trace, node); });
 }
 

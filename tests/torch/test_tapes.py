@@ -19,6 +19,15 @@ from pijit import _core
 from pijit._roots import root_of
 
 Step = Callable[..., Any]
+
+
+@pytest.fixture(autouse=True)
+def _with_tapes() -> Iterator[None]:
+    _core.set_option("tapes", 1)
+    yield
+    _core.set_option("tapes", 0)
+
+
 Make = Callable[[], tuple[nn.Module, Step]]
 
 
@@ -748,7 +757,4 @@ def test_ctc() -> None:
 
 def test_without_tapes() -> None:
     _core.set_option("tapes", 0)
-    try:
-        assert tapes(compare(lambda: stepping(mlp(nn.Tanh()), classified), batches(8, 5))) == []
-    finally:
-        _core.set_option("tapes", 1)
+    assert tapes(compare(lambda: stepping(mlp(nn.Tanh()), classified), batches(8, 5))) == []

@@ -191,69 +191,6 @@ void build_builtin_table() {
 
 namespace {
 
-// The dict has the object, as a guard of this epoch says, and the trace has not written to that item.
-bool dict_holds(ReadSet& reads, const Trace& trace, PyObject* dict, PyObject* object) {
-  const Fact* fact = dict == nullptr ? nullptr : reads.facts.get(dict, FactKind::kDict);
-  if (fact == nullptr) return false;
-  const Objects& items = reads.dict_items[trace.guards[fact->guard].aux];
-  PyObject* now = nullptr;
-  for (size_t i = 0; i + 1 < items.size(); i += 2)
-    if (items[i + 1] == object && reads.overlay.find(dict, items[i]) == nullptr &&
-        cpython::dict_lookup(dict, items[i], &now) > 0 && now == object)
-      return true;
-  return false;
-}
-
-// The same of the attributes of an instance.
-bool instance_holds(ReadSet& reads, const Trace& trace, PyObject* instance, PyObject* object) {
-  PyDictValues* values = cpython::inline_values(instance);
-  if (values == nullptr) return dict_holds(reads, trace, cpython::instance_dict(instance), object);
-  PyObject* name;
-  for (Py_ssize_t i = 0; (name = cpython::shared_key(Py_TYPE(instance), i)) != nullptr; ++i) {
-    const Fact* fact = values->values[i] == object ? reads.facts.get(&values->values[i], FactKind::kSlot) : nullptr;
-    if (fact != nullptr && fact->stamp == reinterpret_cast<uintptr_t>(object) &&
-        reads.overlay.find(instance, name) == nullptr)
-      return true;
-  }
-  return false;
-}
-
-// A frame that is followed has the object in a variable, in an attribute of what a variable has, or in its globals: it
-// has not died, whatever the trace has let go of.
-bool is_held_by_frames(Recorder& recorder, PyObject* object) {
-  for (const auto& frame : recorder.frames) {
-    for (int i = 0; i < frame->locals; ++i) {
-      PyObject* variable = frame->slots[static_cast<size_t>(i)].object();
-      if (variable == nullptr) continue;
-      if (variable == object || instance_holds(recorder.reads, recorder.trace(), variable, object)) return true;
-    }
-    PyObject* function = frame->function.object();
-    if (function != nullptr && dict_holds(recorder.reads, recorder.trace(), PyFunction_GET_GLOBALS(function), object))
-      return true;
-  }
-  return false;
-}
-
-// The cell has the object, as a guard of this epoch says, and no node since then has written to it.
-bool cell_holds(Recorder& recorder, PyObject* cell, PyObject* object) {
-  const Fact* fact = PyCell_Check(cell) ? recorder.reads.facts.get(cell, FactKind::kCell) : nullptr;
-  if (fact == nullptr || fact->stamp != reinterpret_cast<uintptr_t>(object) || PyCell_GET(cell) != object) return false;
-  const Vec<Node>& nodes = recorder.trace().nodes;
-  for (size_t i = nodes.size(); i-- > 0 && nodes[i].op != Op::kEpoch;)
-    if (nodes[i].op == Op::kStoreCell && nodes[i].a.object() == cell) return false;
-  return true;
-}
-
-bool is_held_by_closures(Recorder& recorder, PyObject* object) {
-  for (const auto& frame : recorder.frames) {
-    PyObject* function = frame->function.object();
-    PyObject* cells = function == nullptr ? nullptr : PyFunction_GET_CLOSURE(function);
-    for (Py_ssize_t i = 0; cells != nullptr && i < PyTuple_GET_SIZE(cells); ++i)
-      if (cell_holds(recorder, PyTuple_GET_ITEM(cells, i), object)) return true;
-  }
-  return false;
-}
-
 // What a weak reference refers to is fixed, and proven where guards are checked, unless something may have died since.
 // An opaque call without an epoch behind it writes to tensors alone.
 Invoke call_known_reference(Recorder& recorder, ShadowFrame& frame, PyObject* reference, int pops) {
@@ -262,7 +199,6 @@ Invoke call_known_reference(Recorder& recorder, ShadowFrame& frame, PyObject* re
   const Vec<Node>& nodes = recorder.trace().nodes;
   for (size_t i = nodes.size(); fixed && i-- > 0 && nodes[i].op != Op::kEpoch;)
     fixed = !may_let_die(nodes[i].op) || is_opaque(nodes[i].op);
-  if (!fixed && object != Py_None) fixed = is_held_by_frames(recorder, object) || is_held_by_closures(recorder, object);
   if (!fixed) return frame.drive ? Invoke::kUnknown : compute_object(recorder, frame, reference, {}, pops);
   if (!recorder.reads.guard_slot(reference, offsetof(PyWeakReference, wr_object), &object)) return Invoke::kStopped;
   return give(recorder, frame, pops, constant(recorder, object));

@@ -115,7 +115,10 @@ Miss learn_inline(const Trace& trace, const Guard& guard, PyObject* object, Vary
   const bool scalar = trace.guard_item_scalar[guard.first] != 0;
   if (name == nullptr || !is_other(values->values[guard.aux], before, scalar)) return Miss::kOther;
   gone->add(before, scalar);
-  return number_miss(varying->miss(object, name));
+  const bool varies = varying->miss(object, name);
+  // A dict may show the values by now: the next recording looks there.
+  PyObject* dict = cpython::instance_dict(object);
+  return number_miss(dict != nullptr ? varying->miss(dict, name) : varies);
 }
 
 Miss learn_slot(const Guard& guard, PyObject* object, Varying* varying, Gone* gone) {

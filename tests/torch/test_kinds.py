@@ -415,8 +415,6 @@ def check(use: Callable[[Any], Any], make: Callable[[int], Any], way: str, most:
 
 # What is written teaches, too, which places vary.
 LEARNS = {(kind, deleted) for kind in ("Counter", "Ordered", "UserDict")}
-# So do attributes that are kept beside the items, since their dict may be shown: one more than before.
-LEARNS |= {("Faced", passed_on), ("Faced", given_back)}
 
 
 @pytest.mark.parametrize("way", WAYS)

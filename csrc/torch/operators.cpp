@@ -55,6 +55,12 @@ Form form_of(const c10::Type& type) {
   }
 }
 
+// Kernels of other dispatch keys see tensors without data, or those of vmap: torch.func registers some when it is first
+// used.
+bool meets_plain_tensors(const std::string& key) {
+  return key != "Meta" && key != "FuncTorchBatched";
+}
+
 bool is_option(const std::string& name) {
   return name == "dtype" || name == "layout" || name == "device" || name == "pin_memory";
 }
@@ -127,7 +133,7 @@ void refresh_python_kernels() {
     if (text == nullptr) continue;
     std::string key(text);
     size_t first = key.find('/'), last = key.rfind('/');
-    if (first == last || key.compare(last + 1, std::string::npos, "Meta") == 0) continue;
+    if (first == last || !meets_plain_tensors(key.substr(last + 1))) continue;
     autograd |= key.rfind("aten/", 0) == 0 && key.find("Autograd", last) != std::string::npos;
     names.insert(key.substr(0, first) + "::" + key.substr(first + 1, last - first - 1));
   }

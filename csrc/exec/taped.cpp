@@ -134,6 +134,7 @@ Taped::Turn Taped::step(size_t at) noexcept {
     look_ahead(at + 1);
     return Turn::kDone;
   }
+  if (run_->is_broken()) return leave(), Turn::kFailed;
   return restore() ? Turn::kNative : Turn::kFailed;
 }
 

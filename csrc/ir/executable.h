@@ -148,6 +148,8 @@ class Tape {
     virtual ~Run() = default;
     // Does one of nodes(). False: its operands are of another form, or it has failed. It has changed nothing then.
     virtual bool step(size_t index, Reg* regs) noexcept = 0;
+    // But where memory was short when gradients were added to those that leaves have: nothing can be done once more.
+    virtual bool is_broken() const noexcept = 0;
     // Before operations run with autograd in place of what ran without: random numbers are drawn once more, and
     // `regs` gets, borrowed, what came from outside.
     virtual void rewind(Reg* regs) noexcept = 0;

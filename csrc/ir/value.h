@@ -84,6 +84,11 @@ struct Reg {
   Rep rep;
   uint32_t owned;  // 1: the register holds a reference that its release drops
 };
+
+// The same number of the same representation, bit for bit.
+inline bool same_number(const Reg& a, const Reg& b) noexcept {
+  return a.rep == b.rep && (a.rep == Rep::kBool ? a.boolean == b.boolean : a.integer == b.integer);
+}
 static_assert(sizeof(Reg) == 16);
 
 }  // namespace pijit

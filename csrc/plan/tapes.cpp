@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "adapter.h"
-#include "cpython/lru_cache.h"
 #include "ir/adapter_slot.h"
 #include "ir/call.h"
 #include "ir/log.h"
@@ -111,15 +110,9 @@ class EngineCall {
   std::vector<std::pair<Val, Val>> named_;
 };
 
-ForeignCall kind_of_call(const Trace& trace, const Node& node) {
-  PyObject* callable = callable_of(trace, node);
-  if (callable == nullptr) return ForeignCall::kUnknown;
-  const ForeignCall kind = current_adapter()->foreign_call(callable);
-  return kind == ForeignCall::kUnknown && cpython::is_cache_of_types(callable) ? ForeignCall::kIdle : kind;
-}
-
 bool is_engine(const Trace& trace, const Node& node) {
-  return node.op == Op::kOpaque && kind_of_call(trace, node) == ForeignCall::kBackward;
+  PyObject* callable = node.op == Op::kOpaque ? callable_of(trace, node) : nullptr;
+  return callable != nullptr && current_adapter()->foreign_call(callable) == ForeignCall::kBackward;
 }
 
 class TapeFinder {
@@ -148,10 +141,9 @@ class TapeFinder {
       case Op::kAdapter:
       case Op::kCheck:
         return !is_about_tensors(node.adapter_op->call().name);
-      case Op::kOpaque:
-        return kind_of_call(trace_, node) != ForeignCall::kBackward;
       case Op::kBuild:
         return node.snapshot == kNone;
+      case Op::kOpaque:  // no engine: the stretch before ends with one
       case Op::kStoreAttr:
       case Op::kDelAttr:
       case Op::kStoreItem:

@@ -73,6 +73,13 @@ void forget_kept_warnings() {
   t_warnings.kept.clear();
 }
 
+at::Tensor number_tensor(const Reg& reg) {
+  const c10::Scalar number = reg.rep == Rep::kInt     ? c10::Scalar(reg.integer)
+                             : reg.rep == Rep::kFloat ? c10::Scalar(reg.number)
+                                                      : c10::Scalar(reg.boolean);
+  return at::native::wrapped_scalar_tensor(number);
+}
+
 void LoweredOp::push(torch::jit::Stack& stack, size_t argument, const Reg* regs) const {
   const Slot& slot = slots_[argument];
   const Reg& reg = regs[slot.reg];
@@ -99,10 +106,7 @@ void LoweredOp::push(torch::jit::Stack& stack, size_t argument, const Reg* regs)
       stack.emplace_back(static_cast<int64_t>(reg.boolean));
       break;
     case Slot::kNumber: {
-      c10::Scalar number = reg.rep == Rep::kInt     ? c10::Scalar(reg.integer)
-                           : reg.rep == Rep::kFloat ? c10::Scalar(reg.number)
-                                                    : c10::Scalar(reg.boolean);
-      stack.emplace_back(at::native::wrapped_scalar_tensor(number));
+      stack.emplace_back(number_tensor(reg));
       break;
     }
     case Slot::kIntList: {

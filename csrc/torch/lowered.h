@@ -106,6 +106,9 @@ class SkipAutograd {
   std::optional<c10::impl::ExcludeDispatchKeyGuard> below_;
 };
 
+// The number in a register as a tensor that counts as a Python number.
+at::Tensor number_tensor(const Reg& reg);
+
 class LoweredOp final : public AdapterOp {
  public:
   // `by_name`: the program calls the operator itself, not a binding that goes below autograd.

@@ -33,10 +33,6 @@ struct Bound {
   }
 };
 
-bool same_number(const Reg& a, const Reg& b) noexcept {
-  return a.rep == b.rep && (a.rep == Rep::kBool ? a.boolean == b.boolean : a.integer == b.integer);
-}
-
 bool has_content(const Impl* tensor) noexcept {
   return tensor->storage_initialized() && !const_cast<Impl*>(tensor)->is_inference();
 }

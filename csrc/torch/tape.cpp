@@ -15,10 +15,6 @@ Impl* impl(const Reg& reg) noexcept {
   return static_cast<Impl*>(reg.tensor);
 }
 
-bool same_number(const Reg& a, const Reg& b) noexcept {
-  return a.rep == b.rep && (a.rep == Rep::kBool ? a.boolean == b.boolean : a.integer == b.integer);
-}
-
 void set_version(const Reg& value, uint32_t version) {
   c10::VariableVersion counter = impl(value)->version_counter();  // another handle of the same one
   counter.set_version(version);
@@ -26,14 +22,6 @@ void set_version(const Reg& value, uint32_t version) {
 
 uint32_t version_of(const Reg& value) {
   return static_cast<uint32_t>(impl(value)->version_counter().current_version());
-}
-
-// A number of Python as operators take it.
-at::Tensor wrapped(const Reg& reg) {
-  const c10::Scalar number = reg.rep == Rep::kInt     ? c10::Scalar(reg.integer)
-                             : reg.rep == Rep::kFloat ? c10::Scalar(reg.number)
-                                                      : c10::Scalar(reg.boolean);
-  return at::native::wrapped_scalar_tensor(number);
 }
 
 // Whatever it raised comes again where it is done once more.
@@ -62,7 +50,7 @@ void add_items(PyObject* tuple, std::vector<at::Tensor>* made) {
 class TapeRun final : public Tape::Run {
  public:
   explicit TapeRun(std::shared_ptr<TorchTape> tape)
-      : tape_(std::move(tape)), values_(tape_->values_), versions_(tape_->values_) {
+      : tape_(std::move(tape)), values_(tape_->values), versions_(tape_->values) {
     for (Reg& value : values_) value.owned = 0;
   }
   ~TapeRun() override {
@@ -73,7 +61,7 @@ class TapeRun final : public Tape::Run {
 
   bool step(size_t index, Reg* regs) noexcept override {
     try {
-      const TapedNode& node = tape_->taped_[index];
+      const TapedNode& node = tape_->taped[index];
       if (node.looks) return true;
       if (!load(node, regs)) return false;
       if (node.draws) {
@@ -88,6 +76,8 @@ class TapeRun final : public Tape::Run {
       return refuse();
     }
   }
+
+  bool is_broken() const noexcept override { return broken_; }
 
   void rewind(Reg* regs) noexcept override {
     try {
@@ -104,7 +94,7 @@ class TapeRun final : public Tape::Run {
 
   bool redo(size_t index, Reg* regs) noexcept override {
     try {
-      const TapedNode& node = tape_->taped_[index];
+      const TapedNode& node = tape_->taped[index];
       if (node.looks) return true;
       for (const TapeLoad& each : node.loads)
         if (each.form && version_of(values_[each.value]) != versions_[each.value] && !is_changed(each.value))
@@ -141,28 +131,27 @@ class TapeRun final : public Tape::Run {
     Reg& reg = values_[value];
     if (reg.owned == 0) return;
     reg.owned = 0;
-    c10::intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl>::reclaim(impl(reg));
+    the_adapter()->release(reg.tensor);
   }
 
   bool load(const TapedNode& node, const Reg* regs) {
     for (const auto& [reg, number] : node.numbers)
       if (!same_number(regs[reg], number)) return false;
     std::vector<at::Tensor> given;
-    if (node.op == nullptr && !node.loads.empty()) given = engine_operands(tape_->engine_, regs);
+    if (node.op == nullptr && !node.loads.empty()) given = engine_operands(tape_->engine, regs);
     for (const TapeLoad& each : node.loads) {
       if (node.op == nullptr && (each.reg >= given.size() || !given[each.reg].defined())) return false;
       Impl* tensor = node.op == nullptr ? given[each.reg].unsafeGetTensorImpl() : impl(regs[each.reg]);
+      if (tensor->requires_grad() && !is_leaf(tensor)) return false;
       if (!each.form) {
         const Impl* other = impl(values_[each.value]);
         if (!tensor->unsafe_storage().is_alias_of(other->unsafe_storage())) return false;
         if (tensor->storage_offset() != other->storage_offset() || tensor->sizes() != other->sizes() ||
             tensor->strides() != other->strides())
           return false;
-        if (tensor->requires_grad() && !is_leaf(tensor)) return false;
         continue;
       }
       if (!each.form->matches_layout(tensor) || tensor->requires_grad() != each.form->requires_grad) return false;
-      if (tensor->requires_grad() && !is_leaf(tensor)) return false;
       drop(each.value);
       put(values_[each.value], share(tensor));
       versions_[each.value] = version_of(values_[each.value]);
@@ -170,7 +159,7 @@ class TapeRun final : public Tape::Run {
     }
     for (const auto& [reg, value] : node.wrapped) {
       drop(value);
-      put(values_[value], wrapped(regs[reg]));
+      put(values_[value], number_tensor(regs[reg]));
     }
     return true;
   }
@@ -197,10 +186,10 @@ class TapeRun final : public Tape::Run {
   // All gradients, and then what everybody sees.
   bool differentiate(const TapedNode& node) {
     // What somebody has changed since it was read: the engine is to say so, and finds it changed once more.
-    for (uint32_t value : tape_->saved_)
+    for (uint32_t value : tape_->saved)
       if (version_of(values_[value]) != versions_[value]) changed_.push_back(value);
     if (!changed_.empty()) return false;
-    for (const TapeLeaf& leaf : tape_->leaves_) {
+    for (const TapeLeaf& leaf : tape_->leaves) {
       const at::Tensor tensor = share(values_[leaf.value].tensor);
       if (!tensor.requires_grad() || !tensor.is_leaf() || !is_unwatched(tensor)) return false;
       const at::Tensor& held = tensor.grad();
@@ -212,15 +201,18 @@ class TapeRun final : public Tape::Run {
     }
     if (!run(node)) return false;
     const c10::AutoGradMode no_gradients(false);
-    for (const TapeLeaf& leaf : tape_->leaves_)
-      if (leaf.add != nullptr && !leaf.add->run(values_.data())) failed();  // of the same form: it does not fail
-    for (const TapeLeaf& leaf : tape_->leaves_) {
+    for (const TapeLeaf& leaf : tape_->leaves) {
+      if (leaf.add == nullptr || leaf.add->run(values_.data())) continue;
+      broken_ = true;
+      return failed();
+    }
+    for (const TapeLeaf& leaf : tape_->leaves) {
       if (leaf.add != nullptr) continue;
       set_version(values_[leaf.gradient], leaf.version);
       share(values_[leaf.value].tensor).mutable_grad() = share(values_[leaf.gradient].tensor);
     }
-    for (uint32_t index : tape_->nodes_)
-      for (const TapeResult& result : tape_->taped_[index].results) {
+    for (uint32_t index : tape_->order)
+      for (const TapeResult& result : tape_->taped[index].results) {
         if (!result.shown) continue;
         set_version(values_[result.value], result.version);
         spend(share(values_[result.value].tensor), result.name);
@@ -235,7 +227,7 @@ class TapeRun final : public Tape::Run {
   std::vector<std::pair<uint32_t, uint32_t>> loaded_;  // registers of the replay, and their values
   std::vector<std::pair<size_t, Draws>> drawn_;
   Draws now_;
-  bool rewound_ = false;
+  bool rewound_ = false, broken_ = false;
 };
 
 }  // namespace

@@ -64,16 +64,16 @@ struct TapeLeaf {
 
 class TorchTape final : public Tape, public std::enable_shared_from_this<TorchTape> {
  public:
-  const Vec<uint32_t>& nodes() const noexcept override { return nodes_; }
+  const Vec<uint32_t>& nodes() const noexcept override { return order; }
   std::unique_ptr<Run> begin() noexcept override;
 
   // -- filled in by its maker
-  Vec<uint32_t> nodes_;
-  std::vector<TapedNode> taped_;  // by node of the stretch; those that nodes_ names
-  std::vector<TapeLeaf> leaves_;
-  Vec<uint32_t> saved_;  // values from outside that the gradients are computed with
-  TapeNode engine_;      // its loads have indices of engine_operands() for registers
-  uint32_t values_ = 0;
+  Vec<uint32_t> order;           // what nodes() gives
+  std::vector<TapedNode> taped;  // by node of the stretch; those of `order`
+  std::vector<TapeLeaf> leaves;
+  Vec<uint32_t> saved;  // values from outside that the gradients are computed with
+  TapeNode engine;      // its loads have indices of engine_operands() for registers
+  uint32_t values = 0;
 };
 
 }  // namespace pijit::torch_adapter

@@ -27,23 +27,23 @@ bool has_constant(const std::vector<SeenOperator>& operators, const Reg& number)
 // Puts together what was seen.
 class Assembly {
  public:
-  explicit Assembly(SeenStretch* seen) : all_seen_(*seen), tape_(std::make_shared<TorchTape>()) {}
+  explicit Assembly(SeenStretch* seen) : all_(*seen), tape_(std::make_shared<TorchTape>()) {}
 
   std::shared_ptr<Tape> run() {
-    const size_t count = all_seen_.seen_.size();
-    all_seen_.seen_.back().taped = true;
-    tape_->taped_.resize(count);
-    tape_->values_ = all_seen_.values_.size();
-    there_.resize(tape_->values_);
-    in_register_.resize(all_seen_.stretch_.shown.size(), kNone);
-    last_.resize(tape_->values_);
-    for (const SeenLeaf& leaf : all_seen_.leaves_) {
+    const size_t count = all_.nodes.size();
+    all_.nodes.back().taped = true;
+    tape_->taped.resize(count);
+    tape_->values = all_.values.size();
+    there_.resize(tape_->values);
+    in_register_.resize(all_.of.shown.size(), kNone);
+    last_.resize(tape_->values);
+    for (const SeenLeaf& leaf : all_.leaves) {
       stays(leaf.value);
       stays(leaf.gradient);
       if (leaf.held != kNone) there_[leaf.held] = true, stays(leaf.held);
     }
     for (size_t i = 0; i < count; ++i)
-      if (all_seen_.seen_[i].taped && !add(i)) return nullptr;
+      if (all_.nodes[i].taped && !add(i)) return nullptr;
     add_leaves();
     add_drops();
     return tape_;
@@ -57,10 +57,10 @@ class Assembly {
   }
 
   bool add(size_t index) {
-    const TapeNode& node = all_seen_.stretch_.nodes[index];
-    const SeenNode& seen = all_seen_.seen_[index];
-    TapedNode& made = tape_->taped_[index];
-    tape_->nodes_.push_back(static_cast<uint32_t>(index));
+    const TapeNode& node = all_.of.nodes[index];
+    const SeenNode& seen = all_.nodes[index];
+    TapedNode& made = tape_->taped[index];
+    tape_->order.push_back(static_cast<uint32_t>(index));
     made.op = node.op;
     made.draws = seen.draws;
     made.looks = node.op != nullptr && seen.results.empty();
@@ -75,14 +75,14 @@ class Assembly {
       there_[value] = true;
       stays(value);
     }
-    if (node.op == nullptr) tape_->engine_ = node;
+    if (node.op == nullptr) tape_->engine = node;
     for (size_t i = 0; i < seen.loaded.size(); ++i) {
       const uint32_t value = seen.loaded[i];
       if (value == kNone) continue;
       if (node.op != nullptr) {
         add_load(node.reads[i], value, &made);
       } else if (i >= node.reads.size()) {
-        add_engine_load(static_cast<uint32_t>(i), value, &made);
+        bring(static_cast<uint32_t>(i), value, &made);  // what a root is given
       }
     }
     for (size_t i = 0; i < seen.operators.size(); ++i)
@@ -90,8 +90,8 @@ class Assembly {
     if (node.op == nullptr) note_saved(seen);
     for (size_t i = 0; i < seen.results.size(); ++i) {
       const auto [reg, value] = seen.results[i];
-      const bool shown = all_seen_.stretch_.shown[reg];
-      if (!there_[value]) return all_seen_.fail("a result that no operator of the tape makes");
+      const bool shown = all_.of.shown[reg];
+      if (!there_[value]) return all_.fail("a result that no operator of the tape makes");
       made.results.push_back({reg, value, shown && !seen.names[i].empty(), seen.names[i], seen.versions[i]});
       in_register_[reg] = value;
       if (shown) stays(value);
@@ -104,20 +104,18 @@ class Assembly {
   void add_load(uint32_t reg, uint32_t value, TapedNode* made) {
     if (in_register_[reg] == value) return;
     in_register_[reg] = value;
-    stays(value);
-    TapeLoad load{reg, value, std::nullopt};
-    if (!there_[value]) load.form.emplace(all_seen_.forms_[value]);
-    if (!there_[value]) loaded_.insert(value);
-    there_[value] = true;
-    made->loads.push_back(std::move(load));
+    bring(reg, value, made);
   }
 
-  // What a root is given.
-  void add_engine_load(uint32_t at, uint32_t value, TapedNode* made) {
+  // A value comes from outside, or an operand has the memory of one that is there.
+  void bring(uint32_t reg, uint32_t value, TapedNode* made) {
     stays(value);
-    TapeLoad load{at, value, std::nullopt};
-    if (!there_[value]) load.form.emplace(all_seen_.forms_[value]);
-    there_[value] = true;
+    TapeLoad load{reg, value, std::nullopt};
+    if (!there_[value]) {
+      load.form.emplace(all_.forms[value]);
+      loaded_.insert(value);
+      there_[value] = true;
+    }
     made->loads.push_back(std::move(load));
   }
 
@@ -126,14 +124,13 @@ class Assembly {
     for (const SeenOperator& seen : engine.operators)
       for (const SeenArgument& each : seen.arguments)
         for (uint32_t value : each.values)
-          if (value != kNone && loaded_.count(value) != 0 && saved_.insert(value).second)
-            tape_->saved_.push_back(value);
+          if (value != kNone && loaded_.count(value) != 0 && saved_.insert(value).second) tape_->saved.push_back(value);
   }
 
   // It adds a gradient to the one that a leaf has: that is done behind all others.
   bool is_addition(size_t index, size_t at) const {
-    return index + 1 == all_seen_.seen_.size() &&
-           std::any_of(all_seen_.leaves_.begin(), all_seen_.leaves_.end(),
+    return index + 1 == all_.nodes.size() &&
+           std::any_of(all_.leaves.begin(), all_.leaves.end(),
                        [&](const SeenLeaf& leaf) { return leaf.add == static_cast<int>(at); });
   }
 
@@ -144,7 +141,7 @@ class Assembly {
       for (uint32_t value : each.values) {
         if (value == kNone) continue;
         if (!there_[value])
-          return all_seen_.fail(seen.info->full + " takes a tensor that no operator of the tape makes"), nullptr;
+          return all_.fail(seen.info->full + " takes a tensor that no operator of the tape makes"), nullptr;
         use(value);
       }
       if (each.kind == SeenArgument::kConstant) {
@@ -155,7 +152,7 @@ class Assembly {
         const bool maybe = each.kind == SeenArgument::kMaybeTensors;
         Slot slot{maybe ? Slot::kOptionalList : Slot::kTensorList, 0, 0, static_cast<uint32_t>(each.values.size())};
         for (size_t k = 0; k < each.values.size(); ++k) {
-          if (!maybe && each.values[k] == kNone) return all_seen_.fail("a list with an undefined tensor"), nullptr;
+          if (!maybe && each.values[k] == kNone) return all_.fail("a list with an undefined tensor"), nullptr;
           const uint32_t at = op->add_part({each.values[k] == kNone, each.values[k]});
           if (k == 0) slot.first = at;
         }
@@ -187,7 +184,7 @@ class Assembly {
     if (seen.info->statistics)
       for (const SeenArgument& each : seen.arguments)
         for (uint32_t value : each.values)
-          if (value != kNone && all_seen_.values_[value].node == kNone && !all_seen_.forms_[value].requires_grad)
+          if (value != kNone && all_.values[value].node == kNone && !all_.forms[value].requires_grad)
             made->kept.push_back(value);
     for (const SeenResult& result : seen.results)
       for (uint32_t value : result.values) {
@@ -195,7 +192,7 @@ class Assembly {
         there_[value] = true;
         use(value);
         if (seen.depends_on_data) {
-          const auto& sizes = all_seen_.values_[value].sizes;
+          const auto& sizes = all_.values[value].sizes;
           step.sizes.emplace_back(value, std::vector<int64_t>(sizes.begin(), sizes.end()));
         }
       }
@@ -205,19 +202,19 @@ class Assembly {
   }
 
   void add_leaves() {
-    for (const SeenLeaf& leaf : all_seen_.leaves_) {
+    for (const SeenLeaf& leaf : all_.leaves) {
       TapeLeaf made;
       made.value = leaf.value;
       made.gradient = leaf.gradient;
       made.held = leaf.held;
       if (leaf.held != kNone) {
-        made.form.emplace(all_seen_.forms_[leaf.held]);
-        made.add = lowered(all_seen_.seen_.back().operators[static_cast<size_t>(leaf.add)]);
+        made.form.emplace(all_.forms[leaf.held]);
+        made.add = lowered(all_.nodes.back().operators[static_cast<size_t>(leaf.add)]);
       } else {
         made.version =
             static_cast<uint32_t>(leaf.tensor.grad().unsafeGetTensorImpl()->version_counter().current_version());
       }
-      tape_->leaves_.push_back(std::move(made));
+      tape_->leaves.push_back(std::move(made));
     }
   }
 
@@ -225,18 +222,18 @@ class Assembly {
   void add_drops() {
     std::vector<Vec<uint32_t>*> drops(step_);
     size_t step = 0;
-    for (uint32_t index : tape_->nodes_) {
-      TapedNode& node = tape_->taped_[index];
+    for (uint32_t index : tape_->order) {
+      TapedNode& node = tape_->taped[index];
       if (node.looks) continue;
       for (TapeStep& each : node.steps) drops[step++] = &each.drops;
       drops[step++] = &node.drops;
     }
     for (uint32_t value = 0; value < last_.size(); ++value)
-      if (last_[value] != kForever && there_[value] && all_seen_.values_[value].node != kNone)
+      if (last_[value] != kForever && there_[value] && all_.values[value].node != kNone)
         drops[last_[value]]->push_back(value);
   }
 
-  SeenStretch& all_seen_;
+  SeenStretch& all_;
   std::shared_ptr<TorchTape> tape_;
   Vec<bool> there_;                              // by value
   Vec<uint32_t> in_register_;                    // by register: the value that it holds

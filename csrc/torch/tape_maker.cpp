@@ -12,13 +12,11 @@
 #include <torch/csrc/autograd/functions/accumulate_grad.h>
 
 #include <algorithm>
-#include <cstring>
 #include <typeinfo>
 #include <unordered_set>
 
 #include "ir/call.h"
 #include "torch/below.h"
-#include "torch/direct.h"
 #include "torch/spent.h"
 #include "torch/tape_seen.h"
 
@@ -27,6 +25,12 @@ namespace pijit::torch_adapter {
 namespace {
 
 using Function = torch::autograd::Node;
+
+// A tensor as a tape knows them.
+bool is_usual(const at::Tensor& tensor) {
+  return is_plain(tensor.unsafeGetTensorImpl()) && tensor.device().is_cpu() && tensor.has_storage() &&
+         !tensor.is_conj() && !tensor.is_neg();
+}
 
 // Operators that take a tensor of integers and do the same whatever it holds, as far as their constants go. Of others
 // some turn what it holds into sizes, out of sight.
@@ -58,16 +62,20 @@ constexpr const char* kOfIndices[] = {"embedding",
                                       "cat",
                                       "stack"};
 
-bool is_usual(const at::Tensor& tensor) {
-  return is_plain(tensor.unsafeGetTensorImpl()) && tensor.device().is_cpu() && tensor.has_storage() &&
-         !tensor.is_conj() && !tensor.is_neg();
-}
-
 bool is_of_indices(const OperatorInfo& info) {
   std::string base = info.base;
   if (!base.empty() && base.back() == '_') base.pop_back();
   if (info.handle.hasTag(at::Tag::pointwise)) return true;
   return std::any_of(std::begin(kOfIndices), std::end(kOfIndices), [&](const char* each) { return base == each; });
+}
+
+// An operation of a trace is such an operator.
+bool takes_indices(const std::string& name) {
+  if (name == "tensor::getitem") return true;
+  const size_t dot = name.find('.');
+  const auto found = c10::Dispatcher::singleton().findSchema(
+      {name.substr(0, dot), dot == std::string::npos ? "" : name.substr(dot + 1)});
+  return found && is_of_indices(operator_info(*found));
 }
 
 bool is_torchs_own(const Function& function) {
@@ -80,27 +88,18 @@ bool has_hooks(Function& function) {
          !function.retains_grad_hooks().empty();
 }
 
-// So does the operation of a trace.
-bool takes_indices(const std::string& name) {
-  if (name == "tensor::getitem") return true;
-  const size_t dot = name.find('.');
-  const auto found = c10::Dispatcher::singleton().findSchema(
-      {name.substr(0, dot), dot == std::string::npos ? "" : name.substr(dot + 1)});
-  return found && is_of_indices(operator_info(*found));
-}
-
 const c10::StorageImpl* storage_of(const Reg& reg) {
   return static_cast<const Impl*>(reg.tensor)->unsafe_storage().unsafeGetStorageImpl();
 }
 
-class Maker final : public TapeMaker, public BelowAutograd, private SeenStretch {
+class Maker final : public TapeMaker, public BelowAutograd {
  public:
-  explicit Maker(const TapeStretch& stretch) : SeenStretch(stretch), since_(at::sequence_number::peek()) {}
+  explicit Maker(const TapeStretch& stretch) : all_(stretch), since_(at::sequence_number::peek()) {}
 
   bool begin(size_t index, const Reg* regs) noexcept override {
     try {
       now_ = static_cast<uint32_t>(index);
-      const TapeNode& node = stretch_.nodes[index];
+      const TapeNode& node = all_.of.nodes[index];
       return node.op == nullptr ? begin_engine(node, regs) : begin_node(node, regs);
     } catch (const std::exception& error) {
       return fail(error.what());
@@ -109,21 +108,22 @@ class Maker final : public TapeMaker, public BelowAutograd, private SeenStretch 
   bool end(size_t index, const Reg* regs) noexcept override {
     try {
       looks_.reset();
-      if (!why_.empty()) return false;
-      const TapeNode& node = stretch_.nodes[index];
+      if (!all_.why.empty()) return false;
+      const TapeNode& node = all_.of.nodes[index];
       return node.op == nullptr ? end_engine() : end_node(node, regs);
     } catch (const std::exception& error) {
       return fail(error.what());
     }
   }
   std::shared_ptr<Tape> finish() noexcept override;
-  const std::string& why() const noexcept override { return why_; }
+  const std::string& why() const noexcept override { return all_.why; }
 
  private:
   void before(const OperatorInfo& info, const torch::jit::Stack& stack) noexcept override;
   void after(const OperatorInfo& info, const torch::jit::Stack& stack) noexcept override;
 
-  SeenNode& now() { return seen_[now_]; }
+  bool fail(std::string reason) { return all_.fail(std::move(reason)); }
+  SeenNode& now() { return all_.nodes[now_]; }
 
   bool begin_node(const TapeNode& node, const Reg* regs);
   bool end_node(const TapeNode& node, const Reg* regs);
@@ -134,13 +134,13 @@ class Maker final : public TapeMaker, public BelowAutograd, private SeenStretch 
   uint32_t met(const at::Tensor& tensor);
   bool choose();
   bool check_writes();
-  bool note_leaves();
   SeenArgument argument(const c10::IValue& value);
   bool note_wrapped(const at::Tensor& tensor);
   uint32_t value_of(const at::Tensor& tensor);
-  SeenResult result(const SeenOperator& seen, size_t index, const c10::IValue& value);
+  SeenResult result(const SeenOperator& seen, const c10::IValue& value);
   uint32_t made(const SeenOperator& seen, const at::Tensor& tensor, bool* old);
 
+  SeenStretch all_;
   std::unordered_set<const Function*> visited_;
   std::optional<LookBelow> looks_;
   uint64_t since_;
@@ -151,7 +151,7 @@ class Maker final : public TapeMaker, public BelowAutograd, private SeenStretch 
 
 uint32_t Maker::value_of(const at::Tensor& tensor) {
   if (!is_usual(tensor)) return fail("a tensor that is not a plain one of the CPU"), kNone;
-  const uint32_t found = values_.find(tensor);
+  const uint32_t found = all_.values.find(tensor);
   if (found == kNone) fail("a tensor that was made out of sight");
   return found;
 }
@@ -159,7 +159,7 @@ uint32_t Maker::value_of(const at::Tensor& tensor) {
 // A tensor of a number that the node has in a register: it may be another one the next time. Autograd saves it as a
 // tensor like any other. False: it is a constant, as far as is known.
 bool Maker::note_wrapped(const at::Tensor& tensor) {
-  if (values_.find(tensor) != kNone) return true;
+  if (all_.values.find(tensor) != kNone) return true;
   const c10::Scalar number = tensor.item();
   uint32_t found = kNone;
   for (const auto& [reg, held] : now().numbers) {
@@ -171,8 +171,8 @@ bool Maker::note_wrapped(const at::Tensor& tensor) {
     found = reg;
   }
   if (found == kNone) return false;
-  now().wrapped.emplace_back(found, values_.add(tensor, kNone));
-  forms_.emplace_back(tensor.unsafeGetTensorImpl());
+  now().wrapped.emplace_back(found, all_.values.add(tensor, kNone));
+  all_.forms.emplace_back(tensor.unsafeGetTensorImpl());
   return true;
 }
 
@@ -208,18 +208,19 @@ SeenArgument Maker::argument(const c10::IValue& value) {
 }
 
 void Maker::before(const OperatorInfo& info, const torch::jit::Stack& stack) noexcept {
-  if (!why_.empty()) return;
+  if (!all_.why.empty()) return;
   try {
     const c10::OperatorHandle& op = info.handle;
     if (!info.aten || info.python) fail(info.full + " is not torch's own");
     if (op.hasTag(at::Tag::data_dependent_output)) fail(info.full + " reads data");
-    if (info.random && now_ + 1 == seen_.size()) fail(info.full + " draws random numbers in the backward pass");
+    if (info.random && now_ + 1 == all_.nodes.size()) fail(info.full + " draws random numbers in the backward pass");
+    if (!all_.why.empty()) return;
     SeenOperator seen{&info, {}, {}, op.hasTag(at::Tag::dynamic_output_shape)};
     const size_t count = info.arguments.size();
     for (size_t i = 0; i < count; ++i) seen.arguments.push_back(argument(torch::jit::peek(stack, i, count)));
+    if (!all_.why.empty()) all_.why = info.full + ": " + all_.why;
     now().draws |= info.random;
     now().operators.push_back(std::move(seen));
-    if (!why_.empty() && why_.find(" in ") == std::string::npos) why_ += " in " + info.full;
   } catch (const std::exception& error) {
     fail(error.what());
   }
@@ -231,18 +232,18 @@ uint32_t Maker::made(const SeenOperator& seen, const at::Tensor& tensor, bool* o
   for (size_t i = 0; i < seen.arguments.size() && seen.info->mutates; ++i) {
     const SeenArgument& each = seen.arguments[i];
     if (!seen.info->arguments[i].written || each.kind != SeenArgument::kTensor || each.values[0] == kNone) continue;
-    const TapeValue& value = values_[each.values[0]];
+    const TapeValue& value = all_.values[each.values[0]];
     if (value.storage._unsafe_get_target() != tensor.storage().unsafeGetStorageImpl()) continue;
     if (!value.has_form_of(tensor)) return fail(seen.info->full + " changes the form of a tensor"), kNone;
     *old = true;
     return each.values[0];
   }
-  const uint32_t value = values_.add(tensor, now_);
-  forms_.emplace_back(tensor.unsafeGetTensorImpl());
+  const uint32_t value = all_.values.add(tensor, now_);
+  all_.forms.emplace_back(tensor.unsafeGetTensorImpl());
   return value;
 }
 
-SeenResult Maker::result(const SeenOperator& seen, size_t, const c10::IValue& value) {
+SeenResult Maker::result(const SeenOperator& seen, const c10::IValue& value) {
   SeenResult found;
   if (value.isTensor()) {
     found.values.push_back(value.toTensor().defined() ? made(seen, value.toTensor(), &found.old) : kNone);
@@ -260,11 +261,11 @@ SeenResult Maker::result(const SeenOperator& seen, size_t, const c10::IValue& va
 }
 
 void Maker::after(const OperatorInfo& info, const torch::jit::Stack& stack) noexcept {
-  if (!why_.empty()) return;
+  if (!all_.why.empty()) return;
   try {
     SeenOperator& seen = now().operators.back();
     for (size_t i = 0; i < info.returns; ++i)
-      seen.results.push_back(result(seen, i, torch::jit::peek(stack, i, info.returns)));
+      seen.results.push_back(result(seen, torch::jit::peek(stack, i, info.returns)));
     // Only gradients of leaves are written that were there before.
     for (size_t i = 0; i < seen.arguments.size() && info.mutates; ++i) {
       if (!info.arguments[i].written) continue;
@@ -273,10 +274,10 @@ void Maker::after(const OperatorInfo& info, const torch::jit::Stack& stack) noex
         continue;
       }
       const uint32_t value = seen.arguments[i].values[0];
-      if (values_[value].node != kNone) continue;
-      const auto leaf =
-          std::find_if(leaves_.begin(), leaves_.end(), [&](const SeenLeaf& each) { return each.held == value; });
-      if (leaf == leaves_.end() || info.full != "aten::add_.Tensor" || leaf->add >= 0) {
+      if (all_.values[value].node != kNone) continue;
+      const auto leaf = std::find_if(all_.leaves.begin(), all_.leaves.end(),
+                                     [&](const SeenLeaf& each) { return each.held == value; });
+      if (leaf == all_.leaves.end() || info.full != "aten::add_.Tensor" || leaf->add >= 0) {
         fail(info.full + " writes to a tensor that was there before");
       } else {
         leaf->add = static_cast<int>(now().operators.size() - 1);
@@ -292,10 +293,10 @@ void Maker::after(const OperatorInfo& info, const torch::jit::Stack& stack) noex
 // A tensor from outside, or one that was made before. kNone: it is none for a tape.
 uint32_t Maker::met(const at::Tensor& tensor) {
   if (!is_usual(tensor)) return fail("an operand that is not a plain tensor of the CPU"), kNone;
-  const uint32_t value = values_.find(tensor);
+  const uint32_t value = all_.values.find(tensor);
   if (value != kNone) return value;
-  forms_.emplace_back(tensor.unsafeGetTensorImpl());
-  return values_.add(tensor, kNone);
+  all_.forms.emplace_back(tensor.unsafeGetTensorImpl());
+  return all_.values.add(tensor, kNone);
 }
 
 bool Maker::load(const TapeNode& node, const Reg* regs) {
@@ -335,7 +336,7 @@ bool Maker::end_node(const TapeNode& node, const Reg* regs) {
     if (regs[reg].rep != Rep::kTensor) continue;
     const at::Tensor tensor = share(regs[reg].tensor);
     seen.has_gradients |= tensor.requires_grad();
-    const uint32_t value = values_.find(tensor);
+    const uint32_t value = all_.values.find(tensor);
     seen.results.emplace_back(reg, value);
     seen.names.push_back(tensor.grad_fn() ? tensor.grad_fn()->name() : "");
     torch::autograd::edge_list edge;
@@ -350,7 +351,7 @@ bool Maker::end_node(const TapeNode& node, const Reg* regs) {
   for (const auto& [reg, value] : seen.results)
     if (value == kNone) return fail("a result that was made out of sight");
   const auto is_integral = [&](uint32_t value) {
-    return value != kNone && c10::isIntegralType(values_[value].dtype, false);
+    return value != kNone && c10::isIntegralType(all_.values[value].dtype, false);
   };
   if (std::any_of(seen.loaded.begin(), seen.loaded.end(), is_integral) && !takes_indices(node.op->call().name))
     return fail(node.op->call().name + " takes a tensor of integers");
@@ -373,11 +374,11 @@ bool Maker::walk(const std::vector<at::Tensor>& operands, size_t roots) {
     if (has_hooks(*function)) return fail("a hook on " + function->name());
     if (auto* leaf = dynamic_cast<torch::autograd::AccumulateGrad*>(function)) {
       if (!is_unwatched(leaf->variable)) return fail("a hook on a leaf");
-      const uint32_t value = values_.find(leaf->variable);
-      if (value == kNone || values_[value].node != kNone ||
-          values_[value].tensor._unsafe_get_target() != leaf->variable.unsafeGetTensorImpl())
+      const uint32_t value = all_.values.find(leaf->variable);
+      if (value == kNone || all_.values[value].node != kNone ||
+          all_.values[value].tensor._unsafe_get_target() != leaf->variable.unsafeGetTensorImpl())
         return fail("a leaf that was met before");
-      leaves_.push_back({leaf->variable, value});
+      all_.leaves.push_back({leaf->variable, value});
       continue;
     }
     if (!is_torchs_own(*function)) return fail(function->name() + " is no function of torch's own");
@@ -385,15 +386,15 @@ bool Maker::walk(const std::vector<at::Tensor>& operands, size_t roots) {
     for (const torch::autograd::Edge& edge : function->next_edges())
       if (edge.is_valid() && visited_.insert(edge.function.get()).second) due.push_back(edge.function.get());
   }
-  return leaves_.empty() ? fail("no leaf") : true;
+  return all_.leaves.empty() ? fail("no leaf") : true;
 }
 
 // Nodes that the pass goes through are taped, and those that read of them what they give to no one outside.
 bool Maker::choose() {
-  Vec<bool> made(stretch_.shown.size());  // by register: by a node that is taped
-  for (size_t i = 0; i + 1 < seen_.size(); ++i) {
-    const TapeNode& node = stretch_.nodes[i];
-    SeenNode& seen = seen_[i];
+  Vec<bool> made(all_.of.shown.size());  // by register: by a node that is taped
+  for (size_t i = 0; i + 1 < all_.nodes.size(); ++i) {
+    const TapeNode& node = all_.of.nodes[i];
+    SeenNode& seen = all_.nodes[i];
     const auto is_read = [&](uint32_t reg) { return made[reg]; };
     const bool reads = std::any_of(node.reads.begin(), node.reads.end(), is_read);
     bool visited = false, others = false;
@@ -409,8 +410,8 @@ bool Maker::choose() {
     seen.taped = true;
     for (const auto& [reg, value] : seen.results) {
       made[reg] = true;
-      if (stretch_.stored[reg]) return fail("a tensor under gradients is handed on in the middle");
-      if (stretch_.shown[reg] && others) return fail(node.op->call().name + " gives a graph that is not used up");
+      if (all_.of.stored[reg]) return fail("a tensor under gradients is handed on in the middle");
+      if (all_.of.shown[reg] && others) return fail(node.op->call().name + " gives a graph that is not used up");
     }
   }
   return true;
@@ -419,14 +420,14 @@ bool Maker::choose() {
 // A tape could not do once more what has read a tensor that is changed later on.
 bool Maker::check_writes() {
   std::unordered_set<const c10::StorageImpl*> read;
-  for (size_t i = 0; i + 1 < seen_.size(); ++i) {
-    if (!seen_[i].taped) {
-      for (const c10::StorageImpl* each : seen_[i].changed)
-        if (read.count(each) != 0) return fail(stretch_.nodes[i].op->call().name + " changes what was read before");
+  for (size_t i = 0; i + 1 < all_.nodes.size(); ++i) {
+    if (!all_.nodes[i].taped) {
+      for (const c10::StorageImpl* each : all_.nodes[i].changed)
+        if (read.count(each) != 0) return fail(all_.of.nodes[i].op->call().name + " changes what was read before");
       continue;
     }
-    for (uint32_t value : seen_[i].loaded)
-      if (value != kNone) read.insert(values_[value].storage._unsafe_get_target());
+    for (uint32_t value : all_.nodes[i].loaded)
+      if (value != kNone) read.insert(all_.values[value].storage._unsafe_get_target());
   }
   return true;
 }
@@ -446,20 +447,19 @@ bool Maker::begin_engine(const TapeNode& node, const Reg* regs) {
   }
   if (!walk(operands, node.reads.size()) || !choose() || !check_writes()) return false;
   visited_.clear();
-  for (SeenNode& seen : seen_)
+  for (SeenNode& seen : all_.nodes)
     for (size_t i = 0; i < seen.results.size(); ++i) {
-      const TapeValue& value = values_[seen.results[i].second];
+      const TapeValue& value = all_.values[seen.results[i].second];
       const auto alive = value.tensor.lock();
       seen.versions.push_back(alive ? static_cast<uint32_t>(alive->version_counter().current_version()) : 0);
     }
-  for (SeenLeaf& leaf : leaves_) {
+  for (SeenLeaf& leaf : all_.leaves) {
     const at::Tensor& held = leaf.tensor.grad();
     if (!held.defined()) continue;
-    if (!is_plain(held.unsafeGetTensorImpl()) || !held.has_storage() || held.requires_grad() ||
-        values_.find(held) != kNone)
+    if (!is_usual(held) || held.requires_grad() || all_.values.find(held) != kNone)
       return fail("a gradient that is more than that");
-    leaf.held = values_.add(held, kNone);
-    forms_.emplace_back(held.unsafeGetTensorImpl());
+    leaf.held = all_.values.add(held, kNone);
+    all_.forms.emplace_back(held.unsafeGetTensorImpl());
   }
   looks_.emplace(this);
   return true;
@@ -467,16 +467,16 @@ bool Maker::begin_engine(const TapeNode& node, const Reg* regs) {
 
 bool Maker::end_engine() {
   std::unordered_set<uint32_t> given;
-  for (SeenLeaf& leaf : leaves_) {
+  for (SeenLeaf& leaf : all_.leaves) {
     const at::Tensor& gradient = leaf.tensor.grad();
     if (leaf.held != kNone) {
-      if (leaf.add < 0 || values_.find(gradient) != leaf.held) return fail("a gradient that was not added to");
+      if (leaf.add < 0 || all_.values.find(gradient) != leaf.held) return fail("a gradient that was not added to");
       leaf.gradient = now().operators[static_cast<size_t>(leaf.add)].arguments[1].values.at(0);
       continue;
     }
     if (!gradient.defined()) return fail("a leaf without a gradient");
-    leaf.gradient = values_.find(gradient);
-    if (leaf.gradient == kNone || values_[leaf.gradient].node != now_ || !given.insert(leaf.gradient).second)
+    leaf.gradient = all_.values.find(gradient);
+    if (leaf.gradient == kNone || all_.values[leaf.gradient].node != now_ || !given.insert(leaf.gradient).second)
       return fail("a gradient that was made out of sight");
   }
   return true;
@@ -484,8 +484,8 @@ bool Maker::end_engine() {
 
 std::shared_ptr<Tape> Maker::finish() noexcept {
   try {
-    if (!why_.empty()) return nullptr;
-    return assemble(this);
+    if (!all_.why.empty()) return nullptr;
+    return assemble(&all_);
   } catch (const std::exception& error) {
     return fail(error.what()), nullptr;
   }

@@ -55,22 +55,24 @@ struct SeenLeaf {
   int add = -1;  // the operator of the engine that adds to what is held
 };
 
+// All of it.
 struct SeenStretch {
-  explicit SeenStretch(const TapeStretch& stretch) : stretch_(stretch), seen_(stretch.nodes.size()) {}
-  bool fail(std::string why) {
-    if (why_.empty()) why_ = std::move(why);
+  explicit SeenStretch(const TapeStretch& stretch) : of(stretch), nodes(stretch.nodes.size()) {}
+  // There cannot be a tape; the first reason counts.
+  bool fail(std::string reason) {
+    if (why.empty()) why = std::move(reason);
     return false;
   }
 
-  const TapeStretch& stretch_;
-  std::vector<SeenNode> seen_;  // the engine comes last
-  TapeValues values_;
-  std::vector<TensorForm> forms_;  // by value, when it was first met
-  std::vector<SeenLeaf> leaves_;
-  std::string why_;  // there cannot be a tape
+  const TapeStretch& of;
+  std::vector<SeenNode> nodes;  // as there; the engine comes last
+  TapeValues values;
+  std::vector<TensorForm> forms;  // by value, when it was first met
+  std::vector<SeenLeaf> leaves;
+  std::string why;
 };
 
-// Null: what was seen does not make one, and `why_` says why.
+// Null: what was seen does not make one, and `why` says so.
 std::shared_ptr<Tape> assemble(SeenStretch* seen);
 
 }  // namespace pijit::torch_adapter

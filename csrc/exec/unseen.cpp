@@ -9,7 +9,9 @@
 // the latest time at which one sees it.
 // 2. Kept whole are objects that stand in a register, exceptions with their tracebacks, and those of which an entry is
 // undone: the last are looked at where the entry ends (Liveness::use_undone).
-// 3. Nodes are visited from the last to the first, so that nearly each object is first seen at its latest time.
+// 3. Nodes are visited from the last to the first, so that nearly each object is first seen at its latest time. What is
+// seen at ever later times by the entries of one log is looked at once, after that: it may have a long log itself, as an
+// iterator that each turn of a generator mentions.
 // 4. What is kept stays in its order, under lower numbers; so a second time drops nothing.
 // 5. When registers die and what is held was found before, from all that was recorded: replays are what they would be
 // if nothing had been dropped.
@@ -18,6 +20,7 @@
 #include <iterator>
 #include <utility>
 
+#include "common/work.h"
 #include "exec/replay.h"
 
 namespace pijit {
@@ -66,7 +69,8 @@ class Unseen {
         states_(trace.frame_states.size()),
         objects_(trace.virtuals.size()),
         entries_(trace.log.size()),
-        frames_(trace.followed.size()) {}
+        frames_(trace.followed.size()),
+        waits_(trace.virtuals.size()) {}
   void drop();
 
  private:
@@ -78,7 +82,9 @@ class Unseen {
     if (value.is_virtual()) see_object(value.index(), time);
   }
   void see_object(uint32_t index, uint32_t time) {
-    if (objects_.mark(index, time)) pending_.push_back(index);
+    if (!objects_.mark(index, time) || waits_[index]) return;
+    waits_[index] = true;
+    pending_.push_back(index);
   }
   uint32_t end_of_log(uint32_t index) const;
   void see_log(uint32_t index);
@@ -93,6 +99,7 @@ class Unseen {
 
   Trace& trace_;
   Kept snapshots_, states_, objects_, entries_, frames_;
+  Vec<bool> waits_;        // by object: it is in `pending_`
   Vec<uint32_t> pending_;  // objects whose logs are still to be looked at
 };
 
@@ -107,6 +114,7 @@ uint32_t Unseen::end_of_log(uint32_t index) const {
 void Unseen::see_log(uint32_t index) {
   const uint32_t until = objects_.until(index), end = end_of_log(index);
   for (uint32_t at = trace_.virtuals[index].head; at != kNone && trace_.log[at].time <= end; at = trace_.log[at].next) {
+    note_work();
     const LogEntry& entry = trace_.log[at];
     const bool undone = !trace_.undone.empty() && trace_.undone[at] != kNone;
     const uint32_t time = std::max(until, undone ? trace_.undone[at] : entry.time);
@@ -120,6 +128,7 @@ void Unseen::see_logs() {
   while (!pending_.empty()) {
     const uint32_t index = pending_.back();
     pending_.pop_back();
+    waits_[index] = false;
     see_log(index);
   }
 }

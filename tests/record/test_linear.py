@@ -431,6 +431,47 @@ def generators_that_are_left(n):
 
 
 @program(200)
+def generator_that_is_spread(n):
+    return [0, *(f"{i}" for i in range(n)), n]
+
+
+@program(200)
+def generator_that_fills(n):
+    def each():
+        items, table = [], {}
+        for i in range(n):
+            items.append(i)
+            table[i] = items
+            yield i
+
+    return sum(each())
+
+
+@program(200)
+def variable_that_is_written_again(n):
+    items, last = [], None
+
+    def put(i):
+        nonlocal last
+        items.append(i)
+        last = items
+
+    for i in range(n):
+        put(i)
+    return len(last)
+
+
+@program(200)
+def places_that_are_written_again(n):
+    items, table, thing, place = [], {}, Thing(), [None]
+    for i in range(n):
+        items.append(i)
+        place[0] = table["k"] = thing.items = items
+        del table["k"], thing.items
+    return len(place[0])
+
+
+@program(200)
 def objects(n):
     return sum(each.get() for each in [Holder(i) for i in range(n)])
 

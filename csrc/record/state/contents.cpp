@@ -79,51 +79,8 @@ bool is_plain_list(Recorder& recorder, PyObject* object) {
   return recorder.live();
 }
 
-}  // namespace
-
-// The items that iterating over a known container gives, in order.
-bool try_items(Recorder& recorder, Val iterable, Vals* out) {
-  iterable = content_of(recorder, iterable);
-  if (iterable.is_virtual()) {
-    Model& content = recorder.heap.model(iterable);
-    switch (content.kind) {
-      case VirtualKind::kTuple:
-      case VirtualKind::kList:
-      case VirtualKind::kDeque:
-        *out = content.items;
-        return true;
-      case VirtualKind::kInstance:
-      case VirtualKind::kDict:
-        if (content.owner() != kNone || !gives_keys(content.type)) return false;
-        [[fallthrough]];
-      case VirtualKind::kSet:
-        if (content.kind == VirtualKind::kSet && content.keys().size() > 1)
-          return set_items_in_order(recorder.reads, content, out);
-        for (PyObject* key : content.keys()) out->push_back(keep_key(recorder, key));
-        return true;
-      case VirtualKind::kIterator:
-        if (is_exhausted(content) && content.type != deque_iterator_type()) return true;
-        if (recorder.heap.is_stale(iterable.index(), recorder.trace().clock) || !has_first_size(recorder, content))
-          return false;
-        if (!try_items(recorder, content.items[0], out)) return false;
-        if (content.type == &PyListRevIter_Type) {
-          const auto size = static_cast<Py_ssize_t>(out->size()), next = next_reversed(content);
-          out->resize(next < size ? static_cast<size_t>(next + 1) : 0);
-          std::reverse(out->begin(), out->end());
-          return true;
-        }
-        if (is_reversed(content)) std::reverse(out->begin(), out->end());
-        out->erase(out->begin(), out->begin() + std::min<ptrdiff_t>(content.get<family::Iterator>().position,
-                                                                    static_cast<ptrdiff_t>(out->size())));
-        return true;
-      case VirtualKind::kView:
-        return view_items(recorder, content, out);
-      default:
-        return false;
-    }
-  }
-  PyObject* object = iterable.object();
-  if (object == nullptr) return false;
+// What iterating over an object gives that existed before.
+bool items_of_found(Recorder& recorder, PyObject* object, Vals* out) {
   if (PyTuple_Check(object) && Py_TYPE(object)->tp_iter == PyTuple_Type.tp_iter) {
     if (!is_plain_const(object) && !recorder.reads.guard_parts(object)) return false;
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(object); ++i)
@@ -162,6 +119,50 @@ bool try_items(Recorder& recorder, Val iterable, Vals* out) {
     return true;
   }
   return false;
+}
+
+}  // namespace
+
+// The items that iterating over a known container gives, in order.
+bool try_items(Recorder& recorder, Val iterable, Vals* out) {
+  iterable = content_of(recorder, iterable);
+  if (!iterable.is_virtual()) return iterable.object() != nullptr && items_of_found(recorder, iterable.object(), out);
+  Model& content = recorder.heap.model(iterable);
+  switch (content.kind) {
+    case VirtualKind::kTuple:
+    case VirtualKind::kList:
+    case VirtualKind::kDeque:
+      *out = content.items;
+      return true;
+    case VirtualKind::kInstance:
+    case VirtualKind::kDict:
+      if (content.owner() != kNone || !gives_keys(content.type)) return false;
+      [[fallthrough]];
+    case VirtualKind::kSet:
+      if (content.kind == VirtualKind::kSet && content.keys().size() > 1)
+        return set_items_in_order(recorder.reads, content, out);
+      for (PyObject* key : content.keys()) out->push_back(keep_key(recorder, key));
+      return true;
+    case VirtualKind::kIterator:
+      if (is_exhausted(content) && content.type != deque_iterator_type()) return true;
+      if (recorder.heap.is_stale(iterable.index(), recorder.trace().clock) || !has_first_size(recorder, content))
+        return false;
+      if (!try_items(recorder, content.items[0], out)) return false;
+      if (content.type == &PyListRevIter_Type) {
+        const auto size = static_cast<Py_ssize_t>(out->size()), next = next_reversed(content);
+        out->resize(next < size ? static_cast<size_t>(next + 1) : 0);
+        std::reverse(out->begin(), out->end());
+        return true;
+      }
+      if (is_reversed(content)) std::reverse(out->begin(), out->end());
+      out->erase(out->begin(), out->begin() + std::min<ptrdiff_t>(content.get<family::Iterator>().position,
+                                                                  static_cast<ptrdiff_t>(out->size())));
+      return true;
+    case VirtualKind::kView:
+      return view_items(recorder, content, out);
+    default:
+      return false;
+  }
 }
 
 namespace {

@@ -207,6 +207,12 @@ bool move(ShadowFrame& frame, Operation operation, int argument) {
   }
 }
 
+void give_result(Recorder& recorder, ShadowFrame& frame) {
+  note_return(recorder);
+  if (returns_length(recorder.frames)) frame.top() = guarded_length(recorder, frame.top());
+  frame.result = frame.pop();
+}
+
 bool simple(Recorder& recorder, ShadowFrame& frame, Instruction now) {
   if (step_move(frame, now)) return true;
   const int argument = now.argument;
@@ -216,8 +222,7 @@ bool simple(Recorder& recorder, ShadowFrame& frame, Instruction now) {
     case Operation::kJump:
       return true;
     case Operation::kPop:
-      recorder.frames.popped = frame.top();
-      frame.sp -= 1;
+      recorder.frames.popped = frame.pop();
       return true;
     case Operation::kLoadLocal:
       return will_raise(recorder, frame, 0), true;  // it is unbound
@@ -265,10 +270,7 @@ bool simple(Recorder& recorder, ShadowFrame& frame, Instruction now) {
       set_function_part(recorder, frame, argument);
       return true;
     case Operation::kReturn:
-      note_return(recorder);
-      if (returns_length(recorder.frames)) frame.top() = guarded_length(recorder, frame.top());
-      frame.result = frame.pop();
-      return true;
+      return give_result(recorder, frame), true;
     case Operation::kReturnConst:
       note_return(recorder);
       frame.result = Val::constant(co_const(frame, argument));
@@ -276,11 +278,10 @@ bool simple(Recorder& recorder, ShadowFrame& frame, Instruction now) {
     case Operation::kEndFor:
       frame.sp -= 2;
       return true;
-    case Operation::kEndSend: {
-      const Val result = frame.pop();
-      frame.top() = result;
+    case Operation::kEndSend:
+      frame.top(2) = frame.top();
+      frame.sp -= 1;
       return true;
-    }
     case Operation::kYield:
       yield_value(recorder, frame);
       return true;

@@ -153,47 +153,50 @@ bool scalar_truth(Recorder& recorder, Val value, bool* out) {
   return true;
 }
 
+// Of a virtual object. False: it is not known.
+bool truth_of_made(Recorder& recorder, Val value, bool* out) {
+  Model& content = recorder.heap.model(value);
+  switch (content.kind) {
+    case VirtualKind::kTuple:
+    case VirtualKind::kList:
+    case VirtualKind::kDeque:
+      *out = !content.items.empty();
+      return true;
+    case VirtualKind::kDict:
+      if (const auto* attributes = attributes_of(recorder.heap, content)) {
+        *out = !attributes->names.empty();
+        return true;
+      }
+      [[fallthrough]];
+    case VirtualKind::kSet:
+      *out = !content.keys().empty();
+      return true;
+    case VirtualKind::kView: {
+      Objects keys;
+      Vals values;
+      if (!dict_content(recorder, value, &keys, &values)) return false;
+      *out = !keys.empty();
+      return true;
+    }
+    case VirtualKind::kInstance: {
+      PyTypeObject* type = content.type;
+      PyObject* python_bool = recorder.reads.lookup_type(type, names().bool_);
+      PyObject* python_len = recorder.reads.lookup_type(type, names().len);
+      if (python_bool != nullptr || (python_len != nullptr && Py_TYPE(python_len) == &PyFunction_Type)) return false;
+      *out = python_len == nullptr || !content.keys().empty();
+      return recorder.live();
+    }
+    default:
+      *out = true;
+      return true;
+  }
+}
+
 }  // namespace
 
 bool truth(Recorder& recorder, Val value, bool* out) {
   value = content_of(recorder, value);
-  if (value.is_virtual()) {
-    Model& content = recorder.heap.model(value);
-    switch (content.kind) {
-      case VirtualKind::kTuple:
-      case VirtualKind::kList:
-      case VirtualKind::kDeque:
-        *out = !content.items.empty();
-        return true;
-      case VirtualKind::kDict:
-        if (const auto* attributes = attributes_of(recorder.heap, content)) {
-          *out = !attributes->names.empty();
-          return true;
-        }
-        [[fallthrough]];
-      case VirtualKind::kSet:
-        *out = !content.keys().empty();
-        return true;
-      case VirtualKind::kView: {
-        Objects keys;
-        Vals values;
-        if (!dict_content(recorder, value, &keys, &values)) return false;
-        *out = !keys.empty();
-        return true;
-      }
-      case VirtualKind::kInstance: {
-        PyTypeObject* type = content.type;
-        PyObject* python_bool = recorder.reads.lookup_type(type, names().bool_);
-        PyObject* python_len = recorder.reads.lookup_type(type, names().len);
-        if (python_bool != nullptr || (python_len != nullptr && Py_TYPE(python_len) == &PyFunction_Type)) return false;
-        *out = python_len == nullptr || !content.keys().empty();
-        return recorder.live();
-      }
-      default:
-        *out = true;
-        return true;
-    }
-  }
+  if (value.is_virtual()) return truth_of_made(recorder, value, out);
   if (value.is_reg()) return !touches_tensor(recorder, value) && scalar_truth(recorder, value, out);
   PyObject* object = value.object();
   if (object == nullptr) return false;

@@ -399,12 +399,21 @@ void fill_releases(Trace* trace, const Liveness& liveness) {
   }
 }
 
+void sort_addresses(Objects* objects) {
+  std::sort(objects->begin(), objects->end());
+  objects->erase(std::unique(objects->begin(), objects->end()), objects->end());
+}
+
+// Guards that another scalar of the same value satisfies: of those that the trace owns. It owns each number that it has
+// met, and has few guards: so what guards name is sorted, and not what it owns.
 void mark_scalars(Trace* trace) {
-  Objects owned, exact = trace->exact, scalars;
+  Objects named = trace->guard_items, exact = trace->exact, owned, scalars;
+  for (const Guard& guard : trace->guards) named.push_back(guard.expected);
+  sort_addresses(&named);
   for (const Ref& object : trace->owned)
-    if (cpython::is_scalar(object.get())) owned.push_back(object.get());
-  std::sort(owned.begin(), owned.end());
-  owned.erase(std::unique(owned.begin(), owned.end()), owned.end());
+    if (std::binary_search(named.begin(), named.end(), object.get()) && cpython::is_scalar(object.get()))
+      owned.push_back(object.get());
+  sort_addresses(&owned);
   std::sort(exact.begin(), exact.end());
   std::set_difference(owned.begin(), owned.end(), exact.begin(), exact.end(), std::back_inserter(scalars));
   const auto is_owned_scalar = [&](PyObject* object) {

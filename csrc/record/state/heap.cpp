@@ -207,6 +207,7 @@ void Heap::reshape(Val source) {
 }
 
 bool Heap::is_stale(uint32_t iterator, uint32_t time) {
+  if (reshapes.empty()) return false;  // as nearly always, and each item that is iterated over asks
   const Seldom<uint32_t>* const times = find_reshaped(*this, model(iterator).items[0]);
   if (times == nullptr) return false;
   const auto next = std::upper_bound(times->begin(), times->end(), trace().virtuals[iterator].birth);

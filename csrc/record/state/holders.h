@@ -19,16 +19,7 @@ class Holders {
   static constexpr uint32_t kAnywhere = kNone - 1;  // in the items and attributes
 
   void note(Val part, uint32_t holder, uint32_t place) {
-    if (!part.is_virtual() && !part.is_reg()) return;
-    List& list = list_of(part);
-    if (list.first != kNone && mentions_[list.first].holder == holder) {
-      uint32_t& last = mentions_[list.first].place;
-      if (place != kSuspended && last == place) last = kAnywhere;
-      if (last == place || (place != kSuspended && last == kAnywhere)) return;
-    }
-    mentions_.push_back({holder, place, list.first});
-    list.first = static_cast<uint32_t>(mentions_.size() - 1);
-    if (list.last == kNone) list.last = list.first;
+    if (part.is_virtual() || part.is_reg()) note_mention(part, holder, place);
   }
 
   // Whatever mentions `from` mentions `to` from now on, and `from` nobody.
@@ -50,6 +41,17 @@ class Holders {
   }
 
  private:
+  void note_mention(Val part, uint32_t holder, uint32_t place) {
+    List& list = list_of(part);
+    if (list.first != kNone && mentions_[list.first].holder == holder) {
+      uint32_t& last = mentions_[list.first].place;
+      if (place != kSuspended && last == place) last = kAnywhere;
+      if (last == place || (place != kSuspended && last == kAnywhere)) return;
+    }
+    mentions_.push_back({holder, place, list.first});
+    list.first = static_cast<uint32_t>(mentions_.size() - 1);
+    if (list.last == kNone) list.last = list.first;
+  }
   struct Mention {
     uint32_t holder, place, next;
   };

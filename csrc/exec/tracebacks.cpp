@@ -90,7 +90,10 @@ bool Tracebacks::attach(PyThreadState* ts, const std::vector<StandingFrame>& sta
   if (!make_frames_under(ts, kNone)) return false;
   for (const Entry& entry : entries_)
     if (!complete(entry)) return false;
+  // The tracebacks have the frames now: what they hold dies with them.
   entries_.clear();
+  objects_.clear();
+  ended_.clear();
   generators_.clear();  // one that is dropped now dies now
   return true;
 }

@@ -413,3 +413,117 @@ def inner(n):
 def f(n):
     kept = Table(n=n)
     return inner(n), kept["n"]
+
+
+# %% what_a_frame_held_that_raised: leaves; f(); OTHER = False -> True
+import weakref
+
+
+class Held:
+    def __del__(self):
+        log.append("dies")
+
+
+log = []
+
+
+def fails(seen):
+    held = Held()
+    seen.append(weakref.ref(held))
+    raise ValueError("x")
+
+
+def f():
+    """A replay is left where the exception is handled: its frames are alive until then, and no longer."""
+    log.clear()
+    seen = []
+    try:
+        fails(seen)
+    except ValueError:
+        log.append(seen[0]() is not None)
+        log.append("other" if OTHER else "one")
+    log.append(seen[0]() is None)
+    return list(log)
+
+
+# %% what_frames_held_that_raised_one_inside_the_other: leaves; f(); OTHER = False -> True
+import weakref
+
+
+class Held:
+    pass
+
+
+def inner(seen):
+    held = Held()
+    seen.append(weakref.ref(held))
+    raise KeyError("x")
+
+
+def outer(seen):
+    try:
+        inner(seen)
+    except KeyError as error:
+        held = Held()
+        seen.append(weakref.ref(held))
+        raise ValueError("y") from error
+
+
+def f():
+    seen, alive = [], []
+    try:
+        outer(seen)
+    except ValueError as error:
+        alive.append([one() is not None for one in seen])
+        alive.append("other" if OTHER else error.__cause__.args)
+    alive.append([one() is not None for one in seen])
+    return alive
+
+
+# %% what_a_frame_held_whose_class_the_call_made: leaves; f()
+import weakref
+
+
+def f():
+    class Held:
+        pass
+
+    def fails():
+        nonlocal seen
+        held = Held()
+        seen = weakref.ref(held)
+        int("x")
+
+    seen = None
+    try:
+        fails()
+    except ValueError:
+        inside = seen() is not None
+    return inside, seen() is None
+
+
+# %% what_a_frame_held_that_a_generator_handles: leaves; f(); OTHER = False -> True
+import weakref
+
+
+class Held:
+    pass
+
+
+def fails(seen):
+    held = Held()
+    seen.append(weakref.ref(held))
+    raise ValueError("x")
+
+
+def steps(seen):
+    try:
+        fails(seen)
+    except ValueError:
+        yield seen[0]() is not None, OTHER and "other"
+    yield seen[0]() is None
+
+
+def f():
+    seen = []
+    return list(steps(seen)), len(seen)

@@ -9,7 +9,9 @@ from __future__ import annotations
 import gc
 import importlib.util
 import os
+import sys
 from collections.abc import Iterator
+from importlib.abc import MetaPathFinder
 from pathlib import Path
 from types import ModuleType
 
@@ -33,6 +35,26 @@ os.environ.setdefault("PIJIT_RECORD_BUDGET", "0")
 os.environ.setdefault("PIJIT_RECORD_SHARE", "0")
 os.environ.setdefault("PIJIT_HOOK_SHARE", "0")
 os.environ.setdefault("PIJIT_LONG_CALL", "1000000")
+
+
+class _NoTorch(MetaPathFinder):
+    """Torch is not there for tests of the core alone: a module that imports it would have all tests of its process run
+    in plain Python, since there is no adapter. So it is skipped, as where torch is not installed.
+    """
+
+    def find_spec(self, name: str, *_: object) -> None:
+        if name == "torch":
+            raise ModuleNotFoundError("this pijit was built without an adapter", name=name)
+
+
+def _is_core_alone() -> bool:
+    found = importlib.util.find_spec("pijit")
+    folders = [Path(folder) for folder in (found and found.submodule_search_locations) or ()]
+    return bool(folders) and not any(True for folder in folders for _ in folder.glob("_torch_[0-9]*"))
+
+
+if _is_core_alone():
+    sys.meta_path.insert(0, _NoTorch())
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

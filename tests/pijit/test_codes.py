@@ -100,8 +100,9 @@ def add(left, *, right=1):
 
 
 def long_loop():
+    """Recording all of it takes longer than any recording may, however slow the machine or the build is."""
     total = 0
-    for n in range(100_000):
+    for n in range(400_000):
         total = add(total, right=n % 7)
     return total
 

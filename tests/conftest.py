@@ -10,8 +10,8 @@ import gc
 import importlib.util
 import os
 import sys
-from collections.abc import Iterator
-from importlib.abc import MetaPathFinder
+from collections.abc import Iterator, Sequence
+from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
 from types import ModuleType
 
@@ -37,14 +37,16 @@ os.environ.setdefault("PIJIT_HOOK_SHARE", "0")
 os.environ.setdefault("PIJIT_LONG_CALL", "1000000")
 
 
-class _NoTorch(MetaPathFinder):
+class _NoTorch(PathFinder):
     """Torch is not there for tests of the core alone: a module that imports it would have all tests of its process run
     in plain Python, since there is no adapter. So it is skipped, as where torch is not installed.
     """
 
-    def find_spec(self, name: str, *_: object) -> None:
-        if name == "torch":
-            raise ModuleNotFoundError("this pijit was built without an adapter", name=name)
+    @classmethod
+    def find_spec(
+        cls, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        return None if fullname == "torch" else super().find_spec(fullname, path, target)
 
 
 def _is_core_alone() -> bool:
@@ -54,7 +56,7 @@ def _is_core_alone() -> bool:
 
 
 if _is_core_alone():
-    sys.meta_path.insert(0, _NoTorch())
+    sys.meta_path[sys.meta_path.index(PathFinder)] = _NoTorch
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -160,3 +160,24 @@ def test_a_kernel_in_python_comes_later() -> None:
     assert len(calls) == 4
     for _ in range(3):
         assert torch.equal(fast(x), x.asinh() + 1)
+
+
+def test_operators_that_torch_makes_one_after_the_other() -> None:
+    """Torch makes the function of an overload when it is first asked for: each is found, also one of a packet that was
+    looked into before.
+    """
+    x = torch.arange(1.0, 5.0)
+    calls: list[Callable[[], Tensor]] = [
+        lambda: aten.float_power.Tensor_Scalar(x, 2),
+        lambda: aten.float_power.Scalar(2, x),
+        lambda: aten.hypot.default(x, x),
+        lambda: aten.hypot(x, x),
+        lambda: aten.float_power.Tensor_Tensor(x, x),
+    ]
+    for call in calls:
+        expected, fast = call(), pijit.jit(call)
+        for _ in range(4):
+            assert torch.equal(fast(), expected)
+        traces = [trace for trace in pijit.traces(fast) if trace.replays > 0]
+        assert traces
+        assert {trace.opaque_calls for trace in traces} == {0}

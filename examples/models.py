@@ -30,18 +30,25 @@ def bert(seed: int = 0) -> nn.Module:
 
 def gpt2(seed: int = 0) -> nn.Module:
     """A GPT2Model, in evaluation mode."""
-    from transformers import GPT2Config, GPT2Model
+    from transformers import GPT2Model
 
-    config = GPT2Config(
-        vocab_size=VOCABULARY,
-        n_embd=HIDDEN,
-        n_inner=INNER,
-        n_layer=LAYERS,
-        n_head=HEADS,
-        bos_token_id=1,
-        eos_token_id=2,
-    )
-    return _random(GPT2Model, config, seed)
+    return _random(GPT2Model, _gpt2_config(), seed)
+
+
+def gpt2_in_training(seed: int = 0) -> nn.Module:
+    """A GPT2LMHeadModel with dropout."""
+    from transformers import GPT2LMHeadModel
+
+    return _random(GPT2LMHeadModel, _gpt2_config(), seed).train()
+
+
+def step(model: nn.Module, optimizer: torch.optim.Optimizer, ids: Tensor) -> Tensor:
+    """One training step of a language model on its own input."""
+    optimizer.zero_grad()
+    loss: Tensor = model(ids, labels=ids).loss
+    loss.backward()
+    optimizer.step()
+    return loss.detach()
 
 
 def llama(seed: int = 0) -> nn.Module:
@@ -66,6 +73,20 @@ MODELS: dict[str, Callable[..., nn.Module]] = {"BERT": bert, "GPT-2": gpt2, "Lla
 def input_ids(seed: int = 0) -> Tensor:
     """Random tokens, 1 x 16."""
     return torch.randint(VOCABULARY, (1, TOKENS), generator=torch.Generator().manual_seed(seed))
+
+
+def _gpt2_config() -> Any:
+    from transformers import GPT2Config
+
+    return GPT2Config(
+        vocab_size=VOCABULARY,
+        n_embd=HIDDEN,
+        n_inner=INNER,
+        n_layer=LAYERS,
+        n_head=HEADS,
+        bos_token_id=1,
+        eos_token_id=2,
+    )
 
 
 def _random(kind: Callable[[Any], nn.Module], config: Any, seed: int) -> nn.Module:

@@ -53,17 +53,23 @@ class Transformer(OnDevice):
 
 
 class Training(OnDevice):
-    """One training step of AlexNet."""
+    """One training step of a model, on the batch that `batch` makes of a seed."""
 
-    RESTART = 4  # steps after which training starts over, since it does not stay finite for many more
+    RESTART = 4  # steps after which training starts over, since that of AlexNet does not stay finite for many more
 
-    def __init__(self, device: str) -> None:
+    def __init__(
+        self,
+        model: torch.nn.Module,
+        optimizer: torch.optim.Optimizer,
+        step: Callable[..., Any],
+        batch: Callable[..., Tensor],
+        device: str,
+    ) -> None:
         super().__init__(device)
-        self.model = alexnet.build().to(device)
-        self.start = {name: value.clone() for name, value in self.model.state_dict().items()}
-        self.optimizer = alexnet.optimizer_of(self.model)
-        self.run: Callable[..., Any] = alexnet.step
-        self.args = (self.model, self.optimizer, alexnet.images().to(device))
+        self.model, self.optimizer, self.batch = model, optimizer, batch
+        self.start = {name: value.clone() for name, value in model.state_dict().items()}
+        self.run = step
+        self.args = (model, optimizer, batch().to(device))
 
     def mode(self) -> AbstractContextManager[Any]:
         """Under what the call runs."""
@@ -73,6 +79,9 @@ class Training(OnDevice):
         """Start over now and then, and draw the same dropout masks for the same step."""
         if call % self.RESTART == 0:
             self.model.load_state_dict(self.start)
+            for state in self.optimizer.state.values():
+                for value in state.values():
+                    value.zero_()
         torch.manual_seed(call)
 
     def results(self) -> list[Tensor]:
@@ -80,7 +89,7 @@ class Training(OnDevice):
         losses = []
         for seed in range(CHECKED_CALLS):
             self.prepare(seed)
-            losses.append(self.run(self.model, self.optimizer, alexnet.images(seed).to(self.device)))
+            losses.append(self.run(self.model, self.optimizer, self.batch(seed).to(self.device)))
         return [*losses, *(parameter.detach().clone() for parameter in self.model.parameters())]
 
 
@@ -89,10 +98,16 @@ Subject = Transformer | Training
 
 def make(name: str, device: str = "cpu") -> Subject:
     """A fresh subject of this name; the weights of all of one name are equal."""
-    return Training(device) if name == "AlexNet" else Transformer(models.MODELS[name], device)
+    if name == "AlexNet":
+        model: torch.nn.Module = alexnet.build().to(device)
+        return Training(model, alexnet.optimizer_of(model), alexnet.step, alexnet.images, device)
+    if name == "GPT-2 step":
+        model = models.gpt2_in_training().to(device)
+        return Training(model, torch.optim.AdamW(model.parameters()), models.step, models.input_ids, device)
+    return Transformer(models.MODELS[name], device)
 
 
-NAMES = (*models.MODELS, "AlexNet")
+NAMES = (*models.MODELS, "GPT-2 step", "AlexNet")
 
 
 def tensors_in(thing: object) -> list[Tensor]:

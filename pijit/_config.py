@@ -108,7 +108,7 @@ class Config:
         give_up: replays that take longer than CPython are given up: a few calls of each function are run by CPython
             and timed, to compare; without it no call is.
         tapes: a forward pass and the backward pass through it are replayed as operators beneath autograd, where nobody
-            looks at the graph in between. It has to be asked for; else torch builds the graph and walks over it.
+            looks at the graph in between. Without it torch builds the graph and walks over it.
         compile_workers: compilations of backends at a time.
         compile_seconds: seconds that a backend may compile one segment.
         compile_memory: megabytes that a process that compiles may hold; 0: any.

@@ -150,6 +150,32 @@ class Stop:
 
 
 @dataclass(frozen=True, slots=True)
+class Backward:
+    """A call of `backward()` behind its forward pass: what becomes of both, and where the call is.
+
+    `served` replays ran the two as operators, without a graph and without torch's engine; in `left` of them the graph
+    was needed after all. `why` says why the engine runs each time; it is "" where it does not, and where no replay was
+    watched yet (the third one is).
+    """
+
+    file: str
+    line: int
+    served: int
+    left: int
+    why: str
+
+    def __str__(self) -> str:
+        if self.why:
+            how = f"torch's engine runs it: {self.why}"
+        elif self.served or self.left:
+            left = f", left in {self.left}" if self.left else ""
+            how = f"as operators, without torch's engine, in {plural(self.served, 'replays')}{left}"
+        else:
+            how = "torch's engine runs it until a replay was watched"
+        return f"backward pass at {place(self.file, self.line)}: {how}"
+
+
+@dataclass(frozen=True, slots=True)
 class Trace:
     """One guarded trace; `print()` gives it as Python, `print(trace.guards)` all of its guards.
 
@@ -171,6 +197,7 @@ class Trace:
 
     `ends` is "return" or "exit"; `stop` says why a trace that ends in an exit does. `operations` are the bytecodes that
     were observed, `record_seconds` what observing cost, `bytes` the memory held; `replays` and `exits` count its uses.
+    `backwards` are its backward passes whose graph nobody looks at.
     """
 
     name: str
@@ -189,6 +216,7 @@ class Trace:
     record_seconds: float
     replays: int
     exits: int
+    backwards: tuple[Backward, ...] = ()
     signature: str = "*arguments"
     entry: str = ""
     modes: str = ""
@@ -393,6 +421,10 @@ def view(
         record_seconds=trace["record_seconds"],
         replays=trace["replays"],
         exits=trace["exits"],
+        backwards=tuple(
+            Backward(nodes[row["last"]].file, nodes[row["last"]].line, row["runs"], row["left"], row["why"])
+            for row in trace["tapes"]
+        ),
         signature=trace["signature"],
         entry=entry_place(trace["entry"], trace["file"], trace["line"]),
         modes=trace["modes"],

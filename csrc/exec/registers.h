@@ -44,6 +44,12 @@ void take_inputs(const Trace& trace, cpython::Frame* frame, Reg* regs) noexcept;
 void hold(const Epoch& epoch, Reg* regs) noexcept;
 // Takes a reference to what one register borrows, if it borrows anything.
 void hold_register(Reg* reg) noexcept;
+// The register, which holds nothing, gets the reference.
+inline void set_object(Reg* reg, PyObject* object) noexcept {
+  reg->object = object;
+  reg->rep = Rep::kObject;
+  reg->owned = 1;
+}
 // Drops one register's reference, if it has one. May run Python.
 void release_register(Reg* reg) noexcept;
 // Drops every reference that the replay holds. May run Python.

@@ -55,12 +55,6 @@ class Operand {
   bool failed_ = false;
 };
 
-void set_object(Reg* reg, PyObject* object) noexcept {
-  reg->object = object;
-  reg->rep = Rep::kObject;
-  reg->owned = 1;
-}
-
 // -1: raised. Lists, dicts and plain instances are written without their classes, so no method of the program's runs.
 int store(const Trace& trace, const Reg* regs, const Node& node) noexcept {
   Operand a(trace, regs, node, node.a), b(trace, regs, node, node.b), c(trace, regs, node, node.c);

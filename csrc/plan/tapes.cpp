@@ -235,7 +235,7 @@ class TapeFinder {
 }  // namespace
 
 bool& records_tapes() noexcept {
-  static bool on = false;
+  static bool on = true;
   return on;
 }
 

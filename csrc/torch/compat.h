@@ -39,6 +39,23 @@ auto make_node(Arguments&&... arguments) {
     return std::make_shared<Node>(std::forward<Arguments>(arguments)...);
 }
 
+// Python holds the object that stands for a function. Where functions are held by intrusive pointers they own their
+// objects, and so one may be there for nobody.
+template <typename Function>
+bool is_held_in_python(const Function& function) {
+  if constexpr (requires { function.pyobj_slot(); })
+    return function.pyobj_slot()->load_pyobj() != nullptr && !function.pyobj_slot()->has_unique_reference();
+  else
+    return function.pyobj() != nullptr;
+}
+
+// Of `count` that hold a function, how many there are without its object.
+template <typename Function>
+size_t without_object(const Function& function, size_t count) {
+  if constexpr (requires { function.pyobj_slot(); }) return count - (function.pyobj_slot()->load_pyobj() ? 1 : 0);
+  return count;
+}
+
 // What is put on the stream now is recorded for a graph of the device, and not run. Where guards of devices do not say
 // so, as those of 2.11, CUDA alone has such graphs, and its functions for Python tell it of the current stream. GIL
 // held.

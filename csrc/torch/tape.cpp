@@ -5,6 +5,7 @@
 
 #include "torch/lowered.h"
 #include "torch/spent.h"
+#include "torch/tape_values.h"
 #include "torch/torch_adapter.h"
 
 namespace pijit::torch_adapter {
@@ -189,35 +190,47 @@ class TapeRun final : public Tape::Run {
     for (uint32_t value : tape_->saved)
       if (version_of(values_[value]) != versions_[value]) changed_.push_back(value);
     if (!changed_.empty()) return false;
+    std::vector<at::Tensor> leaves;
     for (const TapeLeaf& leaf : tape_->leaves) {
-      const at::Tensor tensor = share(values_[leaf.value].tensor);
-      if (!tensor.requires_grad() || !tensor.is_leaf() || !is_unwatched(tensor)) return false;
-      const at::Tensor& held = tensor.grad();
-      if (held.defined() != leaf.form.has_value()) return false;
-      if (!held.defined()) continue;
-      if (held.requires_grad() || !leaf.form->matches_layout(held.unsafeGetTensorImpl())) return false;
-      drop(leaf.held);
-      put(values_[leaf.held], at::Tensor(held));
+      leaves.push_back(share(values_[leaf.value].tensor));
+      if (!takes_gradients(leaves.back())) return false;
     }
+    const UsedGraph::Hold held = tape_->graph != nullptr ? tape_->graph->take(leaves) : nullptr;
+    if (tape_->graph != nullptr && held == nullptr) return false;
     if (!run(node)) return false;
-    const c10::AutoGradMode no_gradients(false);
-    for (const TapeLeaf& leaf : tape_->leaves) {
-      if (leaf.add == nullptr || leaf.add->run(values_.data())) continue;
-      broken_ = true;
-      return failed();
-    }
-    for (const TapeLeaf& leaf : tape_->leaves) {
-      if (leaf.add != nullptr) continue;
+    broken_ = true;  // unless all of them are added
+    for (size_t i = 0; i < leaves.size(); ++i)
+      if (leaves[i].grad().defined()) gather(leaves[i].grad(), share(values_[tape_->leaves[i].gradient].tensor));
+    broken_ = false;
+    for (size_t i = 0; i < leaves.size(); ++i) {
+      if (leaves[i].grad().defined()) continue;
+      const TapeLeaf& leaf = tape_->leaves[i];
       set_version(values_[leaf.gradient], leaf.version);
-      share(values_[leaf.value].tensor).mutable_grad() = share(values_[leaf.gradient].tensor);
+      leaves[i].mutable_grad() = share(values_[leaf.gradient].tensor);
     }
-    for (uint32_t index : tape_->order)
-      for (const TapeResult& result : tape_->taped[index].results) {
-        if (!result.shown) continue;
-        set_version(values_[result.value], result.version);
-        spend(share(values_[result.value].tensor), result.name);
-      }
+    show(held);
     return true;
+  }
+
+  // Gradients can be added to the one that it has.
+  static bool takes_gradients(const at::Tensor& leaf) {
+    if (!leaf.requires_grad() || !leaf.is_leaf() || !is_unwatched(leaf)) return false;
+    const at::Tensor& held = leaf.grad();
+    return !held.defined() || may_gather(held, leaf);
+  }
+
+  // What somebody may see behind the tape gets the graph.
+  void show(const UsedGraph::Hold& held) {
+    for (size_t i = 0; i < tape_->shown.size(); ++i) {
+      const TapeShown& each = tape_->shown[i];
+      const at::Tensor tensor = share(values_[each.value].tensor);
+      if (each.base == kNone) {
+        set_version(values_[each.value], each.version);
+        tape_->graph->give(tensor, i, held);
+      } else {
+        tape_->graph->give_view(tensor, share(values_[each.base].tensor), each.creation, i, held);
+      }
+    }
   }
 
   std::shared_ptr<TorchTape> tape_;

@@ -13,6 +13,7 @@
 #include "ir/executable.h"
 #include "torch/form.h"
 #include "torch/undo.h"
+#include "torch/used_graph.h"
 
 namespace pijit::torch_adapter {
 
@@ -31,9 +32,13 @@ struct TapeStep {
 // A result that a register of the replay gets.
 struct TapeResult {
   uint32_t reg, value;
-  bool shown;        // somebody may see it behind the tape
-  std::string name;  // shown: of its function of autograd
-  uint32_t version;  // shown: of its content
+};
+
+// A tensor that somebody may see behind the tape: it gets the graph that was gone through.
+struct TapeShown {
+  uint32_t value, version;                                                          // of its content
+  uint32_t base = kNone;                                                            // the value that it is a view of
+  torch::autograd::CreationMeta creation = torch::autograd::CreationMeta::DEFAULT;  // of the view
 };
 
 // The tensors that the engine is called with: all roots, then what they are given, undefined where that is nothing.
@@ -54,12 +59,9 @@ struct TapedNode {
 };
 
 struct TapeLeaf {
-  uint32_t value;                  // the leaf
-  uint32_t gradient;               // the value that it gets, or adds
-  uint32_t held = kNone;           // the value that stands for the gradient that it has; kNone: it has none
-  std::optional<TensorForm> form;  // of that
-  std::unique_ptr<AdapterOp> add;  // to that
-  uint32_t version = 0;            // of a gradient that it takes
+  uint32_t value;     // the leaf
+  uint32_t gradient;  // the value that it gets, or adds to the gradient that it has
+  uint32_t version;   // of what it gets
 };
 
 class TorchTape final : public Tape, public std::enable_shared_from_this<TorchTape> {
@@ -71,8 +73,10 @@ class TorchTape final : public Tape, public std::enable_shared_from_this<TorchTa
   Vec<uint32_t> order;           // what nodes() gives
   std::vector<TapedNode> taped;  // by node of the stretch; those of `order`
   std::vector<TapeLeaf> leaves;
-  Vec<uint32_t> saved;  // values from outside that the gradients are computed with
-  TapeNode engine;      // its loads have indices of engine_operands() for registers
+  Vec<uint32_t> saved;               // values from outside that the gradients are computed with
+  std::vector<TapeShown> shown;      // views behind what they are views of
+  std::shared_ptr<UsedGraph> graph;  // of these, by index; null: there are none
+  TapeNode engine;                   // its loads have indices of engine_operands() for registers
   uint32_t values = 0;
 };
 

@@ -2,7 +2,6 @@
 #include "torch/tape_seen.h"
 
 #include <algorithm>
-#include <unordered_set>
 
 #include "torch/direct.h"
 #include "torch/lowered.h"
@@ -40,12 +39,12 @@ class Assembly {
     for (const SeenLeaf& leaf : all_.leaves) {
       stays(leaf.value);
       stays(leaf.gradient);
-      if (leaf.held != kNone) there_[leaf.held] = true, stays(leaf.held);
     }
     for (size_t i = 0; i < count; ++i)
       if (all_.nodes[i].taped && !add(i)) return nullptr;
-    add_leaves();
+    for (const SeenLeaf& leaf : all_.leaves) tape_->leaves.push_back({leaf.value, leaf.gradient, leaf.version});
     add_drops();
+    if (!tape_->shown.empty()) add_graph();
     return tape_;
   }
 
@@ -86,15 +85,15 @@ class Assembly {
       }
     }
     for (size_t i = 0; i < seen.operators.size(); ++i)
-      if (!is_addition(index, i) && !add_step(seen.operators[i], &made)) return false;
+      if (!add_step(seen.operators[i], &made)) return false;
     if (node.op == nullptr) note_saved(seen);
     for (size_t i = 0; i < seen.results.size(); ++i) {
       const auto [reg, value] = seen.results[i];
       const bool shown = all_.of.shown[reg];
       if (!there_[value]) return all_.fail("a result that no operator of the tape makes");
-      made.results.push_back({reg, value, shown && !seen.names[i].empty(), seen.names[i], seen.versions[i]});
+      made.results.push_back({reg, value});
+      if (shown && seen.functions[i].is_valid() && !show(value, seen.functions[i], seen.versions[i])) return false;
       in_register_[reg] = value;
-      if (shown) stays(value);
       use(value);
     }
     step_ += 1;
@@ -125,13 +124,6 @@ class Assembly {
       for (const SeenArgument& each : seen.arguments)
         for (uint32_t value : each.values)
           if (value != kNone && loaded_.count(value) != 0 && saved_.insert(value).second) tape_->saved.push_back(value);
-  }
-
-  // It adds a gradient to the one that a leaf has: that is done behind all others.
-  bool is_addition(size_t index, size_t at) const {
-    return index + 1 == all_.nodes.size() &&
-           std::any_of(all_.leaves.begin(), all_.leaves.end(),
-                       [&](const SeenLeaf& leaf) { return leaf.add == static_cast<int>(at); });
   }
 
   std::unique_ptr<AdapterOp> lowered(const SeenOperator& seen) {
@@ -201,21 +193,48 @@ class Assembly {
     return true;
   }
 
-  void add_leaves() {
-    for (const SeenLeaf& leaf : all_.leaves) {
-      TapeLeaf made;
-      made.value = leaf.value;
-      made.gradient = leaf.gradient;
-      made.held = leaf.held;
-      if (leaf.held != kNone) {
-        made.form.emplace(all_.forms[leaf.held]);
-        made.add = lowered(all_.nodes.back().operators[static_cast<size_t>(leaf.add)]);
-      } else {
-        made.version =
-            static_cast<uint32_t>(leaf.tensor.grad().unsafeGetTensorImpl()->version_counter().current_version());
+  // Undefined: it is gone.
+  at::Tensor alive(uint32_t value) const {
+    const auto tensor = all_.values[value].tensor.lock();
+    return tensor ? at::Tensor(tensor) : at::Tensor();
+  }
+
+  // Somebody may see the value, and its graph, behind the tape.
+  bool show(uint32_t value, const torch::autograd::Edge& function, uint32_t version) {
+    stays(value);
+    TapeShown made{value, version};
+    const at::Tensor tensor = alive(value);
+    if (tensor.defined() && tensor.is_view()) {
+      const auto* view = torch::autograd::impl::get_view_autograd_meta(tensor);
+      if (!view->has_bw_view() || !view->shared_view_info() || view->get_backward_view().has_view_fn())
+        return all_.fail("a view that as_strided does not make");
+      const at::Tensor& base = view->get_backward_view().base_;
+      made.base = all_.values.find(base);
+      made.creation = view->get_creation_meta();
+      if (made.base == kNone || !there_[made.base] || !alive(made.base).is_same(base))
+        return all_.fail("a view of a tensor that was made out of sight");
+      stays(made.base);
+      const auto is_base = [&](const TapeShown& each) { return each.value == made.base; };
+      if (base.grad_fn() && std::none_of(tape_->shown.begin(), tape_->shown.end(), is_base)) {
+        if (all_.visited.count(base.grad_fn().get()) == 0) return all_.fail("a view of a tensor whose graph is kept");
+        tape_->shown.push_back({made.base, static_cast<uint32_t>(base._version())});
+        functions_.push_back(torch::autograd::impl::gradient_edge(base));
       }
-      tape_->leaves.push_back(std::move(made));
     }
+    tape_->shown.push_back(made);
+    functions_.push_back(function);
+    return true;
+  }
+
+  void add_graph() {
+    const auto leaf_of = [&](const at::Tensor& tensor) {
+      const auto is_it = [&](const SeenLeaf& leaf) { return leaf.tensor.is_same(tensor); };
+      return static_cast<size_t>(std::find_if(all_.leaves.begin(), all_.leaves.end(), is_it) - all_.leaves.begin());
+    };
+    tape_->graph = std::make_shared<UsedGraph>(std::move(functions_), leaf_of);
+    std::vector<at::Tensor> tensors;
+    for (const TapeShown& each : tape_->shown) tensors.push_back(alive(each.value));
+    tape_->graph->note(tensors);
   }
 
   // Values go behind their last use: behind an operator, or once a node has given its results.
@@ -239,6 +258,7 @@ class Assembly {
   Vec<uint32_t> in_register_;                    // by register: the value that it holds
   std::vector<size_t> last_;                     // by value: the step behind which nothing needs it
   std::unordered_set<uint32_t> loaded_, saved_;  // values from outside; those that gradients are computed with
+  torch::autograd::edge_list functions_;         // by TorchTape::shown
   size_t step_ = 0;
 };
 

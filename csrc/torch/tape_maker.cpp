@@ -13,24 +13,18 @@
 
 #include <algorithm>
 #include <typeinfo>
-#include <unordered_set>
 
 #include "ir/call.h"
 #include "torch/below.h"
 #include "torch/spent.h"
 #include "torch/tape_seen.h"
+#include "torch/used_graph.h"
 
 namespace pijit::torch_adapter {
 
 namespace {
 
 using Function = torch::autograd::Node;
-
-// A tensor as a tape knows them.
-bool is_usual(const at::Tensor& tensor) {
-  return is_plain(tensor.unsafeGetTensorImpl()) && tensor.device().is_cpu() && tensor.has_storage() &&
-         !tensor.is_conj() && !tensor.is_neg();
-}
 
 // Operators that take a tensor of integers and do the same whatever it holds, as far as their constants go. Of others
 // some turn what it holds into sizes, out of sight.
@@ -83,11 +77,6 @@ bool is_torchs_own(const Function& function) {
   return name.rfind("torch::autograd::generated::", 0) == 0 || name == "torch::autograd::CopyBackwards";
 }
 
-bool has_hooks(Function& function) {
-  return !function.pre_hooks().empty() || !function.post_hooks().empty() || !function.tensor_pre_hooks().empty() ||
-         !function.retains_grad_hooks().empty();
-}
-
 const c10::StorageImpl* storage_of(const Reg& reg) {
   return static_cast<const Impl*>(reg.tensor)->unsafe_storage().unsafeGetStorageImpl();
 }
@@ -95,6 +84,12 @@ const c10::StorageImpl* storage_of(const Reg& reg) {
 class Maker final : public TapeMaker, public BelowAutograd {
  public:
   explicit Maker(const TapeStretch& stretch) : all_(stretch), since_(at::sequence_number::peek()) {}
+  ~Maker() override {
+    try {
+      give_back();
+    } catch (const std::exception&) {  // memory is short
+    }
+  }
 
   bool begin(size_t index, const Reg* regs) noexcept override {
     try {
@@ -130,6 +125,7 @@ class Maker final : public TapeMaker, public BelowAutograd {
   bool load(const TapeNode& node, const Reg* regs);
   bool begin_engine(const TapeNode& node, const Reg* regs);
   bool end_engine();
+  void give_back();
   bool walk(const std::vector<at::Tensor>& operands, size_t roots);
   uint32_t met(const at::Tensor& tensor);
   bool choose();
@@ -141,10 +137,10 @@ class Maker final : public TapeMaker, public BelowAutograd {
   uint32_t made(const SeenOperator& seen, const at::Tensor& tensor, bool* old);
 
   SeenStretch all_;
-  std::unordered_set<const Function*> visited_;
   std::optional<LookBelow> looks_;
   uint64_t since_;
   uint32_t now_ = 0;
+  bool hides_ = false;  // gradients of leaves
 };
 
 // -- operators beneath autograd
@@ -266,22 +262,13 @@ void Maker::after(const OperatorInfo& info, const torch::jit::Stack& stack) noex
     SeenOperator& seen = now().operators.back();
     for (size_t i = 0; i < info.returns; ++i)
       seen.results.push_back(result(seen, torch::jit::peek(stack, i, info.returns)));
-    // Only gradients of leaves are written that were there before.
     for (size_t i = 0; i < seen.arguments.size() && info.mutates; ++i) {
+      const SeenArgument& each = seen.arguments[i];
       if (!info.arguments[i].written) continue;
-      if (seen.arguments[i].kind != SeenArgument::kTensor) {
+      if (each.kind != SeenArgument::kTensor)
         fail(info.full + " writes to a list of tensors");
-        continue;
-      }
-      const uint32_t value = seen.arguments[i].values[0];
-      if (all_.values[value].node != kNone) continue;
-      const auto leaf = std::find_if(all_.leaves.begin(), all_.leaves.end(),
-                                     [&](const SeenLeaf& each) { return each.held == value; });
-      if (leaf == all_.leaves.end() || info.full != "aten::add_.Tensor" || leaf->add >= 0) {
+      else if (all_.values[each.values[0]].node == kNone)
         fail(info.full + " writes to a tensor that was there before");
-      } else {
-        leaf->add = static_cast<int>(now().operators.size() - 1);
-      }
     }
   } catch (const std::exception& error) {
     fail(error.what());
@@ -338,10 +325,7 @@ bool Maker::end_node(const TapeNode& node, const Reg* regs) {
     seen.has_gradients |= tensor.requires_grad();
     const uint32_t value = all_.values.find(tensor);
     seen.results.emplace_back(reg, value);
-    seen.names.push_back(tensor.grad_fn() ? tensor.grad_fn()->name() : "");
-    torch::autograd::edge_list edge;
-    if (tensor.grad_fn()) edge.push_back(torch::autograd::impl::gradient_edge(tensor));
-    seen.functions.push_back(std::move(edge));
+    seen.functions.push_back(tensor.grad_fn() ? torch::autograd::impl::gradient_edge(tensor) : torch::autograd::Edge());
   }
   if (!seen.has_gradients) {
     seen.functions.clear();
@@ -366,14 +350,13 @@ bool Maker::walk(const std::vector<at::Tensor>& operands, size_t roots) {
   for (size_t i = 0; i < roots; ++i) {
     const at::Tensor& root = operands[i];
     if (!root.defined() || !root.grad_fn()) return fail("a root without a graph");
-    if (visited_.insert(root.grad_fn().get()).second) due.push_back(root.grad_fn().get());
+    if (all_.visited.insert(root.grad_fn().get()).second) due.push_back(root.grad_fn().get());
   }
   while (!due.empty()) {
     Function* function = due.back();
     due.pop_back();
-    if (has_hooks(*function)) return fail("a hook on " + function->name());
     if (auto* leaf = dynamic_cast<torch::autograd::AccumulateGrad*>(function)) {
-      if (!is_unwatched(leaf->variable)) return fail("a hook on a leaf");
+      if (has_hooks(*leaf) || !is_unwatched(leaf->variable)) return fail("a hook on a leaf");
       const uint32_t value = all_.values.find(leaf->variable);
       if (value == kNone || all_.values[value].node != kNone ||
           all_.values[value].tensor._unsafe_get_target() != leaf->variable.unsafeGetTensorImpl())
@@ -381,10 +364,11 @@ bool Maker::walk(const std::vector<at::Tensor>& operands, size_t roots) {
       all_.leaves.push_back({leaf->variable, value});
       continue;
     }
+    if (has_hooks(*function)) return fail("a hook on " + function->name());
     if (!is_torchs_own(*function)) return fail(function->name() + " is no function of torch's own");
     if (function->sequence_nr() < since_) return fail(function->name() + " was made before");
     for (const torch::autograd::Edge& edge : function->next_edges())
-      if (edge.is_valid() && visited_.insert(edge.function.get()).second) due.push_back(edge.function.get());
+      if (edge.is_valid() && all_.visited.insert(edge.function.get()).second) due.push_back(edge.function.get());
   }
   return all_.leaves.empty() ? fail("no leaf") : true;
 }
@@ -398,10 +382,8 @@ bool Maker::choose() {
     const auto is_read = [&](uint32_t reg) { return made[reg]; };
     const bool reads = std::any_of(node.reads.begin(), node.reads.end(), is_read);
     bool visited = false, others = false;
-    for (const torch::autograd::edge_list& edges : seen.functions)
-      for (const torch::autograd::Edge& edge : edges)
-        (visited_.count(edge.function.get()) != 0 ? visited : others) = true;
-    seen.functions.clear();
+    for (const torch::autograd::Edge& edge : seen.functions)
+      if (edge.is_valid()) (all_.visited.count(edge.function.get()) != 0 ? visited : others) = true;
     if (std::any_of(node.written.begin(), node.written.end(), is_read) && !visited)
       return fail(node.op->call().name + " writes to what gradients flow through");
     const bool looks = node.writes.empty() && node.written.empty();
@@ -446,21 +428,19 @@ bool Maker::begin_engine(const TapeNode& node, const Reg* regs) {
     now().loaded.push_back(value);
   }
   if (!walk(operands, node.reads.size()) || !choose() || !check_writes()) return false;
-  visited_.clear();
   for (SeenNode& seen : all_.nodes)
     for (size_t i = 0; i < seen.results.size(); ++i) {
       const TapeValue& value = all_.values[seen.results[i].second];
       const auto alive = value.tensor.lock();
       seen.versions.push_back(alive ? static_cast<uint32_t>(alive->version_counter().current_version()) : 0);
     }
-  for (SeenLeaf& leaf : all_.leaves) {
-    const at::Tensor& held = leaf.tensor.grad();
-    if (!held.defined()) continue;
-    if (!is_usual(held) || held.requires_grad() || all_.values.find(held) != kNone)
-      return fail("a gradient that is more than that");
-    leaf.held = all_.values.add(held, kNone);
-    all_.forms.emplace_back(held.unsafeGetTensorImpl());
-  }
+  for (const SeenLeaf& leaf : all_.leaves)
+    if (const at::Tensor& held = leaf.tensor.grad(); held.defined()) {
+      if (!may_gather(held, leaf.tensor) || all_.values.find(held) != kNone)
+        return fail("a gradient that is more than that");
+    }
+  for (SeenLeaf& leaf : all_.leaves) leaf.held = std::move(leaf.tensor.mutable_grad());
+  hides_ = true;
   looks_.emplace(this);
   return true;
 }
@@ -469,17 +449,25 @@ bool Maker::end_engine() {
   std::unordered_set<uint32_t> given;
   for (SeenLeaf& leaf : all_.leaves) {
     const at::Tensor& gradient = leaf.tensor.grad();
-    if (leaf.held != kNone) {
-      if (leaf.add < 0 || all_.values.find(gradient) != leaf.held) return fail("a gradient that was not added to");
-      leaf.gradient = now().operators[static_cast<size_t>(leaf.add)].arguments[1].values.at(0);
-      continue;
-    }
     if (!gradient.defined()) return fail("a leaf without a gradient");
     leaf.gradient = all_.values.find(gradient);
+    leaf.version = static_cast<uint32_t>(gradient._version());
     if (leaf.gradient == kNone || all_.values[leaf.gradient].node != now_ || !given.insert(leaf.gradient).second)
       return fail("a gradient that was made out of sight");
   }
+  give_back();
   return true;
+}
+
+// The engine gives each leaf a first gradient, so that a tape can do so. Those that leaves had are added to afterwards,
+// as the engine would have done, in whatever way it has ended.
+void Maker::give_back() {
+  if (!std::exchange(hides_, false)) return;
+  for (const SeenLeaf& leaf : all_.leaves) {
+    if (!leaf.held.defined()) continue;
+    const at::Tensor gradient = std::exchange(leaf.tensor.mutable_grad(), leaf.held);
+    if (gradient.defined()) gather(leaf.held, gradient);
+  }
 }
 
 std::shared_ptr<Tape> Maker::finish() noexcept {

@@ -2,6 +2,7 @@
 #pragma once
 #include <memory>
 #include <string>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -43,16 +44,15 @@ struct SeenNode {
   std::vector<std::pair<uint32_t, uint32_t>> wrapped;  // registers of numbers, and values that are tensors of them
   std::vector<SeenOperator> operators;
   std::vector<std::pair<uint32_t, uint32_t>> results;  // registers and values
-  std::vector<std::string> names;                      // of their functions
   std::vector<uint32_t> versions;
-  std::vector<torch::autograd::edge_list> functions;  // of the results, until the engine comes
+  torch::autograd::edge_list functions;  // of the results; an invalid edge: it has none
 };
 
 // A leaf that got a gradient.
 struct SeenLeaf {
   at::Tensor tensor;
-  uint32_t value, held = kNone, gradient = kNone;
-  int add = -1;  // the operator of the engine that adds to what is held
+  uint32_t value, gradient = kNone, version = 0;
+  at::Tensor held = {};  // the gradient that it had
 };
 
 // All of it.
@@ -69,6 +69,7 @@ struct SeenStretch {
   TapeValues values;
   std::vector<TensorForm> forms;  // by value, when it was first met
   std::vector<SeenLeaf> leaves;
+  std::unordered_set<const torch::autograd::Node*> visited;  // functions that the pass goes through
   std::string why;
 };
 

@@ -11,6 +11,21 @@ const c10::StorageImpl* storage_of(const at::Tensor& tensor) {
 
 }  // namespace
 
+bool is_usual(const at::Tensor& tensor) {
+  return is_plain(tensor.unsafeGetTensorImpl()) && tensor.device().is_cpu() && tensor.has_storage() &&
+         !tensor.is_conj() && !tensor.is_neg();
+}
+
+bool may_gather(const at::Tensor& held, const at::Tensor& leaf) {
+  return is_usual(held) && !held.requires_grad() && held.sizes() == leaf.sizes() &&
+         held.scalar_type() == leaf.scalar_type();
+}
+
+void gather(const at::Tensor& held, const at::Tensor& gradient) {
+  const c10::AutoGradMode no_gradients(false);
+  at::Tensor(held).add_(gradient);
+}
+
 TapeValue::TapeValue(const at::Tensor& made, uint32_t at)
     : tensor(made.getIntrusivePtr()),
       storage(made.storage().getWeakStorageImpl()),

@@ -9,6 +9,13 @@
 
 namespace pijit::torch_adapter {
 
+// A tensor as a tape knows them.
+bool is_usual(const at::Tensor& tensor);
+
+// The leaf has this gradient, and the next one is added to it in place.
+bool may_gather(const at::Tensor& held, const at::Tensor& leaf);
+void gather(const at::Tensor& held, const at::Tensor& gradient);
+
 struct TapeValue {
   // Held, so that no other tensor gets their addresses.
   c10::weak_intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl> tensor;

@@ -66,6 +66,7 @@ class Report:
             if trace.guards:
                 modes = f"; modes: {trace.modes}" if trace.modes else ""
                 lines.append(f"    guards: {trace.guards.summary()}{modes}")
+            lines += [f"    {each}" for each in trace.backwards]
             lines += [f"    segment: {line}" for segment in trace.segments for line in str(segment).splitlines()]
         return "\n".join(lines)
 

@@ -22,21 +22,30 @@ Step = Callable[..., Any]
 Make = Callable[[], tuple[nn.Module, Step]]
 
 
-@pytest.fixture(autouse=True)
-def _with_tapes() -> Iterator[None]:
-    _core.set_option("tapes", 1)
-    yield
-    _core.set_option("tapes", 0)
+def graph(tensor: Tensor) -> list[Any]:
+    """The functions of a tensor, breadth first: types, names, edges, leaves."""
+    functions: list[Any] = [tensor.grad_fn]
+    for each in functions:
+        functions += [after for after, _ in each.next_functions if after is not None and after not in functions]
+    return [
+        (
+            type(each),
+            each.name(),
+            [(None if after is None else functions.index(after), index) for after, index in each.next_functions],
+            tuple(each.variable.shape) if hasattr(each, "variable") else None,
+        )
+        for each in functions
+    ]
 
 
 def facts(tensor: Tensor | None) -> Any:
     """All of a tensor that a program may compare."""
     if tensor is None:
         return None
-    function = tensor.grad_fn.name() if tensor.grad_fn is not None else ""
+    functions = graph(tensor) if tensor.grad_fn is not None else []
     bits = tensor.detach().clone(memory_format=torch.contiguous_format).reshape(-1).view(torch.uint8).tolist()
-    shown = (tensor.dtype, tuple(tensor.shape), tensor.stride(), tensor.requires_grad, function, tensor._version)
-    return (*shown, bits)
+    shown = (tensor.dtype, tuple(tensor.shape), tensor.stride(), tensor.requires_grad, functions, tensor._version)
+    return (*shown, tensor._is_view(), bits)
 
 
 def seen(value: Any) -> Any:
@@ -324,6 +333,54 @@ def test_changes_between_calls(change: Callable[[nn.Module, int], None], zeroed:
     assert runs(fast) >= 1 or change is other_gradients, tapes(fast)
 
 
+@pytest.mark.parametrize("first", [0, 1, 2])
+def test_gradients_that_gather(first: int) -> None:
+    """One tape takes first gradients and adds further ones."""
+
+    def make() -> tuple[nn.Module, Step]:
+        model = mlp(nn.BatchNorm1d(8), nn.Dropout(0.2))
+
+        def step(x: Tensor, y: Tensor) -> Any:
+            loss = F.cross_entropy(model(x), y)
+            loss.backward()
+            return loss
+
+        return model, step
+
+    def gather(model: nn.Module, index: int) -> None:
+        if index % 3 == first:
+            model.zero_grad()
+
+    fast = compare(make, batches(24, 5), gather)
+    assert runs(fast) >= 15, tapes(fast)
+    assert sum(row["left"] for row in tapes(fast)) <= 2
+
+
+def test_what_is_read_behind_the_engine_changes() -> None:
+    def make() -> tuple[nn.Module, Step]:
+        model = mlp(nn.Tanh())
+        model.rate = 0.1  # type: ignore[assignment]
+
+        def step(x: Tensor, y: Tensor) -> Any:
+            model.zero_grad()
+            loss = F.cross_entropy(model(x), y)
+            given = loss.backward()
+            with torch.no_grad():
+                for each in model.parameters():
+                    if model.rate is not None:
+                        each.sub_(each.grad * model.rate)  # type: ignore[operator]
+            return loss, given, model.rate
+
+        return model, step
+
+    def change(model: nn.Module, index: int) -> None:
+        if index in (8, 9, 12):
+            model.rate = None if index == 9 else f"{index}" if index == 12 else 0.3  # type: ignore[assignment]
+
+    assert runs(compare(make, batches(8, 5), change)) >= 2
+    compare(make, batches(16, 5), change)
+
+
 def test_sizes_that_change() -> None:
     fast = compare(lambda: stepping(mlp(nn.Tanh()), classified), batches(30, 5, rows=lambda i: (6, 4, 6, 6, 3)[i % 5]))
     assert runs(fast) >= 6, tapes(fast)
@@ -477,6 +534,172 @@ def test_a_second_backward_pass_raises() -> None:
     assert loss.grad_fn.name() == "NllLossBackward0"
     assert not loss.is_leaf
     assert loss.requires_grad
+
+
+def test_a_second_backward_pass_runs_where_nothing_was_saved() -> None:
+    def make() -> tuple[nn.Module, Step]:
+        model = nn.ParameterList([torch.full((3,), 0.5), torch.ones(3)])
+
+        def step(x: Tensor) -> Tensor:
+            loss = (x + model[0] - model[1]).sum()
+            loss.backward()
+            return loss
+
+        return model, step
+
+    sides = [Side(make, False), Side(make, True)]
+    for index in range(12):
+        losses = [side.run(torch.full((3,), float(index))) for side in sides]
+        if index % 3:
+            for loss in losses:
+                loss.backward()
+        assert facts(losses[0]) == facts(losses[1])
+        assert sides[0].state() == sides[1].state()
+    assert runs(sides[1].run) >= 4
+
+
+def test_what_functions_of_a_result_tell() -> None:
+    def told(loss: Tensor) -> Any:
+        function: Any = loss.grad_fn
+        try:
+            saved = function.next_functions[0][0]._saved_result
+        except RuntimeError as error:
+            saved = str(error)  # a traceback that is kept would hold the function
+        return repr(loss), type(function), function._saved_reduction, saved
+
+    sides = [Side(lambda: stepping(mlp(nn.Tanh()), classified), jitted) for jitted in (False, True)]
+    for x, y in batches(12, 5):
+        plain, fast = (side.call(x, y)[0] for side in sides)
+        assert told(fast) == told(plain)
+    assert runs(sides[1].run) >= 6
+
+
+@pytest.mark.parametrize("inner", [False, True])
+def test_functions_that_are_held(inner: bool) -> None:
+    """Each pass has functions of its own."""
+    sides = [Side(lambda: stepping(mlp(nn.Tanh()), classified), jitted) for jitted in (False, True)]
+    held: list[list[Any]] = [[], []]
+    for x, y in batches(14, 5):
+        for side, functions in zip(sides, held, strict=True):
+            function: Any = side.call(x, y)[0].grad_fn
+            functions.append(function.next_functions[0][0] if inner else function)
+        assert len(set(held[1])) == len(held[1])
+        assert sides[0].state() == sides[1].state()
+    assert all(after is not None for each in held[1] for after, _ in each.next_functions)
+
+
+def test_a_hook_on_a_used_graph() -> None:
+    sides = [Side(lambda: stepping(mlp(nn.Tanh()), classified), jitted) for jitted in (False, True)]
+    called: list[list[int]] = [[], []]
+    for index, (x, y) in enumerate(batches(14, 5)):
+        for side, calls in zip(sides, called, strict=True):
+            loss = side.call(x, y)[0]
+            if index in (5, 9):
+                loss.grad_fn.register_prehook(lambda _, calls=calls, index=index: calls.append(index))
+            with pytest.raises(RuntimeError, match="a second time"):
+                loss.backward()
+        assert called[0] == called[1]
+        assert sides[0].state() == sides[1].state()
+    assert called[1] == [5, 9]
+
+
+def test_results_that_are_kept() -> None:
+    """Graphs that grow from call to call, over results that were gone through."""
+    sides = [Side(lambda: stepping(mlp(nn.Tanh()), classified), jitted) for jitted in (False, True)]
+    totals: list[Any] = [0, 0]
+    kept: list[list[Tensor]] = [[], []]
+    for x, y in batches(12, 5):
+        for at, side in enumerate(sides):
+            kept[at].append(side.call(x, y)[0])
+            totals[at] = totals[at] + kept[at][-1]
+        assert facts(totals[0]) == facts(totals[1]) or len(kept[0]) > 3
+        assert totals[0].tolist() == totals[1].tolist()
+        assert sides[0].state() == sides[1].state()
+    assert runs(sides[1].run) >= 6
+    for total in totals:
+        with pytest.raises(RuntimeError, match="a second time"):
+            total.backward()
+
+
+@pytest.mark.parametrize("keeps", [False, True])
+def test_models_that_take_turns(keeps: bool) -> None:
+    def run(jitted: bool) -> Any:
+        torch.manual_seed(0)
+        models = [nn.Linear(5, 4) for _ in range(3)]
+
+        def step(weight: Tensor, bias: Tensor, x: Tensor) -> Tensor:
+            loss = torch.tanh(x @ weight.t() + bias).square().mean()
+            loss.backward()
+            return loss
+
+        fast = pijit.jit(step) if jitted else step
+        losses, found = [], []
+        for index, (x, _) in enumerate(batches(24, 5)):
+            model = models[index % 3]
+            loss = fast(model.weight, model.bias, x)
+            if keeps:
+                losses.append(loss)
+            leaves = [after.variable for each, _ in loss.grad_fn.next_functions for after in walk(each)]
+            found.append(([any(leaf is each for each in model.parameters()) for leaf in leaves], facts(loss)))
+            found.append([facts(each.grad) for each in model.parameters()])
+        return found
+
+    def walk(function: Any) -> Iterator[Any]:
+        if hasattr(function, "variable"):
+            yield function
+        for after, _ in function.next_functions:
+            if after is not None:
+                yield from walk(after)
+
+    assert run(True) == run(False)
+
+
+def test_leaves_go_with_the_last_result() -> None:
+    """A trace that lives on, and its tapes, keep no weights that nothing else holds."""
+
+    def step(weight: Tensor, x: Tensor) -> Tensor:
+        loss = torch.tanh(x @ weight).square().mean()
+        loss.backward()
+        return loss
+
+    fast = pijit.jit(step)
+    for count in (2, 3, 4, 9):
+        weight = torch.ones(5, 4, requires_grad=True)
+        gone = weakref.ref(weight)
+        for x, _ in batches(count, 5):
+            loss = fast(weight, x)
+        functions = loss.grad_fn
+        del weight
+        assert gone() is not None
+        assert facts(loss)[0] is torch.float32
+        del loss, x
+        gc.collect()
+        assert gone() is not None  # functions hold it
+        del functions
+        loss = fast(torch.ones(5, 4, requires_grad=True), torch.ones(6, 5))
+        gc.collect()
+        assert gone() is None
+        del loss
+    assert runs(fast) >= 4
+
+
+def test_leaves_go_at_once() -> None:
+    def step(weight: Tensor, x: Tensor) -> Tensor:
+        loss = torch.tanh(x @ weight).square().mean()
+        loss.backward()
+        return loss
+
+    fast = pijit.jit(step)
+    for count in (2, 3, 4, 9):
+        weight = torch.ones(5, 4, requires_grad=True)
+        gone = weakref.ref(weight)
+        for x, _ in batches(count, 5):
+            loss = fast(weight, x)
+        del weight
+        assert gone() is not None
+        del loss
+        gc.collect()
+        assert gone() is None, count
 
 
 def test_a_weight_that_is_changed_before_the_engine() -> None:
@@ -760,6 +983,28 @@ def test_kernels_of_vmap_are_not_met() -> None:
     assert runs(compare(lambda: stepping(mlp(nn.Tanh()), classified), batches(12, 5))) >= 6
 
 
+def test_explain_says_what_becomes_of_the_engine() -> None:
+    def told(fast: Step, x: Tensor) -> list[str]:
+        report = pijit.explain(fast, x, torch.zeros(6, dtype=torch.long))
+        passes = [each for trace in report.traces for each in trace.backwards]
+        assert all(str(each) in str(report) for each in passes)
+        assert all(each.file == __file__ and each.line for each in passes)
+        return [str(each).split(": ", 1)[1] for each in passes]
+
+    x = torch.ones(6, 5)
+    fast = pijit.jit(stepping(mlp(nn.Tanh()), classified)[1])
+    found = [told(fast, x) for _ in range(8)]
+    assert ["torch's engine runs it until a replay was watched"] in found
+    assert found[-1] == ["as operators, without torch's engine, in 2 replays"]
+    watched = mlp(nn.Tanh())
+    next(watched.parameters()).register_hook(lambda gradient: gradient)
+    fast = pijit.jit(stepping(watched, classified)[1])
+    assert [told(fast, x) for _ in range(8)][-1] == ["torch's engine runs it: a hook on a leaf"]
+
+
 def test_without_tapes() -> None:
     _core.set_option("tapes", 0)
-    assert tapes(compare(lambda: stepping(mlp(nn.Tanh()), classified), batches(8, 5))) == []
+    try:
+        assert tapes(compare(lambda: stepping(mlp(nn.Tanh()), classified), batches(8, 5))) == []
+    finally:
+        _core.set_option("tapes", 1)

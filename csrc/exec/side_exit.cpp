@@ -238,6 +238,7 @@ bool Exit::take_up_exceptions(PyThreadState* ts) noexcept {
     if (bottom && handled) cpython::handle_exception(ts, generators, std::move(handled));
     generators += bottom;
   }
+  for (Level& level : levels_) level.handled = Ref();  // the stack of a frame inside has what is handled further out
   return true;
 }
 
@@ -295,6 +296,10 @@ PyObject* Exit::go_on(PyThreadState* ts, Frame* frame, Level* level, Ref result)
   }
   if (result && state.continuation == Continuation::kBinary)
     result = finish_binary(ts, frame, state, std::move(result));
+  if (result && state.continuation == Continuation::kAttribute) {
+    const cpython::LinkedFrame link(ts, frame);
+    level->extra = Ref();  // what has the attribute dies where nobody else holds it
+  }
   if (!result) {
     if (state.continuation == Continuation::kAttribute)
       cpython::add_attribute_context(PyTuple_GET_ITEM(level->extra.get(), 0), PyTuple_GET_ITEM(level->extra.get(), 1));

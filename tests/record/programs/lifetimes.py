@@ -527,3 +527,91 @@ def steps(seen):
 def f():
     seen = []
     return list(steps(seen)), len(seen)
+
+
+# %% what_an_attribute_was_asked_of: leaves long
+calls, sizes, log = [0], [0], []
+
+
+def sign():
+    return "+" if sizes[0] > 4 else "-"
+
+
+class Mortal:
+    def __del__(self):
+        log.append("dies")
+
+
+class Made(Mortal):
+    @property
+    def first(self):
+        return sign()
+
+
+class Found(Mortal):
+    def __getattr__(self, name):
+        return sign() + name
+
+
+class Asked(Mortal):
+    def __getattribute__(self, name):
+        return sign() + name
+
+
+def f(n):
+    """A replay is left inside what finds the attribute, and what was asked dies behind it, also in a handler."""
+    sizes[0] = n
+    log.clear()
+    log.append(Made().first)
+    try:
+        int("x")
+    except ValueError:
+        log.append(Made().first)
+        log.append(Found().second)
+        log.append(Asked().third)
+    return list(log)
+
+
+def args():
+    calls[0] += 1
+    return (calls[0],)
+
+
+# %% exceptions_that_are_handled_one_inside_the_other: leaves long
+import weakref
+
+calls, sizes, log = [0], [0], []
+
+
+class Refused(Exception):
+    pass
+
+
+def sign():
+    return "+" if sizes[0] > 4 else "-"
+
+
+def inner():
+    try:
+        int("x")
+    except ValueError:
+        log.append(sign())
+
+
+def f(n):
+    """A replay is left in the inner handler: what is handled further out dies with its own handler."""
+    sizes[0] = n
+    log.clear()
+    try:
+        raise Refused("x")
+    except Refused as error:
+        at = weakref.ref(error)
+        inner()
+        log.append(at() is None)
+    log.append(at() is None)
+    return list(log)
+
+
+def args():
+    calls[0] += 1
+    return (calls[0],)

@@ -193,6 +193,16 @@ std::vector<int> assigned_locals(PyCodeObject* code, int start, int end) {
   return slots;
 }
 
+std::vector<PyObject*> assigned_names(PyCodeObject* code, int start, int end) {
+  std::vector<PyObject*> names;
+  for (int at = start; at < end; at = next_index(code, at)) {
+    const Instruction now = decode(code, &at);
+    if (now.is(Operation::kStoreName) || now.is(Operation::kStoreGlobal))
+      names.push_back(PyTuple_GET_ITEM(code->co_names, now.argument));
+  }
+  return names;
+}
+
 // _PyCode_SetExtra makes room for everybody's slot. Code that dies then calls everybody's free function, with null
 // where nothing was kept; and at the interpreter's end that of a ctypes callback may be gone by then. So there is room
 // only for the slots up to this one.

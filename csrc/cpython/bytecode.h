@@ -167,6 +167,8 @@ int loop_end(PyCodeObject* code, int head) noexcept;
 bool gives_back_at_once(PyCodeObject* code, int index) noexcept;
 // The local variables that the instructions from `start` to `end` assign.
 std::vector<int> assigned_locals(PyCodeObject* code, int start, int end);
+std::vector<PyObject*> assigned_names(PyCodeObject* code, int start,
+                                      int end);  // of variables that are globals; borrowed
 
 // close() of a generator gives what the generator returned on that, not None.
 inline constexpr bool kCloseGivesResult = PY_VERSION_HEX >= 0x030d0000;

@@ -44,6 +44,11 @@ inline PyObject* builtins(Frame* frame) noexcept {
 inline PyObject* locals_mapping(Frame* frame) noexcept {
   return frame->f_locals;
 }
+// The body of a module: its variables are globals.
+inline bool is_module_body(Frame* frame) noexcept {
+  return (code(frame)->co_flags & (CO_OPTIMIZED | CO_NEWLOCALS | CO_GENERATOR)) == 0 && frame->f_locals != nullptr &&
+         frame->f_locals == frame->f_globals;
+}
 // What a slot holds, local variables first, then the stack; may be null.
 inline PyObject* slot(Frame* frame, int index) noexcept {
   return object_in(frame->localsplus[index]);

@@ -229,6 +229,9 @@ Miss learn_guard(const Trace& trace, const Guard& guard, const Reg* regs, Varyin
     const uint64_t way = argument_way(trace, guard.subject);
     if (size && varying->in_the_middle && way != 0) return varying->take_by_type(way), Miss::kVaries;
     if (guard.op != GuardOp::kScalar || guard.aux != 0) return Miss::kOther;
+    if (way != 0 && varying->in_the_middle && PyUnicode_CheckExact(guard.expected) &&
+        PyUnicode_CheckExact(regs[guard.subject.index()].object))
+      return varying->miss_text(way) ? Miss::kVaries : Miss::kOther;
     if (way == 0 || !is_other_number(regs[guard.subject.index()].object, guard.expected)) return Miss::kOther;
     return number_miss(varying->miss_argument(way));
   }
@@ -345,6 +348,10 @@ bool Varying::miss_argument(uint64_t way) {
   if (!learns || arguments_.size() >= kMaxArguments) return false;
   latest_.insert(way);
   return arguments_.insert(way).second;
+}
+
+bool Varying::miss_text(uint64_t way) {
+  return is_taken_by_type(way) || (is_second_miss(way) && take_by_type(way));
 }
 
 void Varying::refuse_missed() {

@@ -55,6 +55,8 @@ class Varying {
     opened_.erase(way);
     fixed_.insert(way);
   }
+  // The same of text in the middle of a function. Two texts may be two ways of going on, each with its trace.
+  bool miss_text(uint64_t way);
   bool miss(const void* container, PyObject* key);
   // What is there cannot be left open.
   void fix(const void* container, PyObject* key);

@@ -109,6 +109,8 @@ std::shared_ptr<Root> make_entry(const EntryPoint& point, cpython::Frame* frame,
       root->varying.open_input(static_cast<uint32_t>(slot));
   for (int slot : cpython::assigned_locals(code, loop.head, loop.last))
     root->varying.open_input(static_cast<uint32_t>(slot));
+  for (PyObject* name : cpython::assigned_names(code, loop.head, loop.last))
+    root->varying.add(cpython::globals(frame), name);
   return root;
 }
 
@@ -251,7 +253,8 @@ bool has_entry(cpython::Frame* frame, int index) {
   PyObject* function = cpython::function(frame);
   return state != nullptr && std::any_of(state->entries.begin(), state->entries.end(), [&](const EntryPoint& each) {
            return each.index == index && each.function == function && is_alive(each, function) &&
-                  each.root != nullptr && !each.root->standing.is_disabled() && !each.root->traces.empty();
+                  each.root != nullptr && !each.root->standing.is_disabled() &&
+                  (each.root->entry.is_loop || !each.root->traces.empty());
          });
 }
 

@@ -473,6 +473,7 @@ void Recorder::observe_instruction(ShadowFrame& frame) {
   const bool last = frames.in_the_middle && frames.size() == 1 && cpython::gives_back(now);
   if ((back && leaves_loop(*this, frame)) || (last && cpython::is_generator_frame(frames.root)))
     return leave_loop(*this);
+  if (cpython::gives_back(now) && is_all_opaque(*this, frame, now)) return call_whole(*this);
   if (turns) begin_turns(*this, frame, before);
   // Without foreign code only the class of a tensor may be unknown: an operator may hand its operand back.
   const bool attribute = now.is(Operation::kLoadAttribute);

@@ -14,6 +14,7 @@
 
 #include "cpython/keys.h"
 #include "ir/log.h"
+#include "record/pace.h"
 #include "record/recorder.h"
 #include "record/state/epoch.h"
 #include "record/state/snapshot.h"
@@ -193,6 +194,43 @@ bool run_in_cpython(Recorder& recorder, size_t level, size_t top) {
   unfollow(recorder.frames, level);
   recorder.step_aside();
   return true;
+}
+
+bool is_all_opaque(Recorder& recorder, ShadowFrame& frame, Instruction now) {
+  constexpr int kMany = 4;
+  PyObject* result = nullptr;
+  if (now.is(Operation::kReturn) && frame.top().is_const()) result = frame.top().object();
+  if (now.is(Operation::kReturnConst)) result = PyTuple_GET_ITEM(frame.code->co_consts, now.argument);
+  if ((result != Py_None && result != Py_True && result != Py_False) || keeps_inputs() || recorder.frames.size() < 2 ||
+      frame.generator != kNone || !frame.handled.empty())
+    return false;
+  ShadowFrame& outer = *recorder.frames[recorder.frames.size() - 2];
+  const Pending& caller = outer.pending;
+  const bool is_call = outer.does(Operation::kCall) || outer.does(Operation::kCallNames);
+  if (!is_call || outer.drive || !caller.active || !caller.is<Entering>() || caller.then != Then::kPush ||
+      caller.pushes == 2 || caller.finish != nullptr || !can_rebuild(recorder, outer))
+    return false;
+  int opaque = 0;
+  const auto& nodes = recorder.trace().nodes;
+  for (size_t i = outer.mark.nodes; i < nodes.size(); ++i) {
+    if (nodes[i].op == Op::kAdapter) return false;
+    opaque += is_opaque(nodes[i].op);
+  }
+  return opaque >= kMany;
+}
+
+void call_whole(Recorder& recorder) {
+  const size_t level = recorder.frames.size() - 2;
+  unfollow(recorder.frames, level + 1);
+  ShadowFrame& outer = *recorder.frames[level];
+  outer.pending = Pending();
+  recorder.rollback(outer);
+  outer.snapshot = kNone;
+  if (go_opaque(recorder, outer) && recorder.live()) return;
+  recorder.resume();
+  recorder.rollback(outer);
+  recorder.trace().stop = StopInfo();
+  end_here(recorder);
 }
 
 // The frame that CPython ran has returned to `outer`, or raised.

@@ -309,6 +309,9 @@ Val input(Recorder& recorder, PyObject* object, Val source, int depth) {
     return tensor;
   }
   if (cpython::is_scalar(object)) {
+    if (recorder.frames.in_the_middle && PyUnicode_CheckExact(object) && recorder.varying() != nullptr &&
+        recorder.varying()->is_taken_by_type(argument_way(recorder.trace(), source)))
+      return by_type(recorder, object, source);
     if (recorder.varying() != nullptr && may_vary_argument(object) &&
         (recorder.loading.by_kind || recorder.varying()->has_argument(argument_way(recorder.trace(), source))))
       return vary(recorder, source, object);

@@ -72,22 +72,6 @@ void load_cell(Recorder& recorder, ShadowFrame& frame, Val cell, int local) {
   frame.push(value);
 }
 
-// Null deletes it.
-void write_global(Recorder& recorder, ShadowFrame& frame, PyObject* name, Val value) {
-  PyObject *globals = frame_globals(frame), *old = nullptr;
-  Val changed;
-  if (!PyDict_CheckExact(globals)) return recorder.stop(Abort::kWrite, "a global variable");
-  if (value.is_null()) {
-    const bool overlaid = overlay_find(recorder, globals, name, &changed);
-    if (!overlaid && !recorder.reads.read_dict(globals, name, &old))
-      return recorder.live() ? recorder.stop(Abort::kWrite, "a global variable") : void();
-    if (overlaid ? changed.is_null() : old == nullptr) return will_raise(recorder, frame, 0);
-  }
-  if (!write_dict(recorder, globals, name, value))
-    return recorder.live() ? recorder.stop(Abort::kWrite, "a global variable") : void();
-  await(frame, value.is_null() ? 0 : 1, 0).has_result = true;
-}
-
 // The content of a cell that is virtual or existed before; Null: it is empty. False: stopped.
 bool cell_content(Recorder& recorder, Val cell, Val* value) {
   PyObject* content = nullptr;
@@ -304,6 +288,21 @@ void load_global(Recorder& recorder, ShadowFrame& frame, PyObject* name, bool fo
   int found = plain ? find_item(recorder, globals, name, &shadow) : -1;
   if (found == 0) found = find_item(recorder, builtins, name, &shadow);
   push_variable(recorder, frame, found, shadow, for_call);
+}
+
+void write_global(Recorder& recorder, ShadowFrame& frame, PyObject* name, Val value) {
+  PyObject *globals = frame_globals(frame), *old = nullptr;
+  Val changed;
+  if (!PyDict_CheckExact(globals)) return recorder.stop(Abort::kWrite, "a global variable");
+  if (value.is_null()) {
+    const bool overlaid = overlay_find(recorder, globals, name, &changed);
+    if (!overlaid && !recorder.reads.read_dict(globals, name, &old))
+      return recorder.live() ? recorder.stop(Abort::kWrite, "a global variable") : void();
+    if (overlaid ? changed.is_null() : old == nullptr) return will_raise(recorder, frame, 0);
+  }
+  if (!write_dict(recorder, globals, name, value))
+    return recorder.live() ? recorder.stop(Abort::kWrite, "a global variable") : void();
+  await(frame, value.is_null() ? 0 : 1, 0).has_result = true;
 }
 
 void load_deref(Recorder& recorder, ShadowFrame& frame, int slot) {

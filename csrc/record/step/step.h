@@ -54,6 +54,7 @@ void step_unpack_ex(Recorder&, ShadowFrame&, int before, int after);
 
 // step.cpp: variables of a module, and of a closure.
 void load_global(Recorder&, ShadowFrame&, PyObject* name, bool for_call);
+void write_global(Recorder&, ShadowFrame&, PyObject* name, Val value);  // Null deletes it
 void load_deref(Recorder&, ShadowFrame&, int slot);
 // step_names.cpp: variables of a class body.
 void step_names(Recorder&, ShadowFrame&, Instruction);

@@ -1,4 +1,4 @@
-// Variables of a class body: its namespace first, then what functions see.
+// Variables of a class body: its namespace first, then what functions see. Those of a module's body are globals.
 #include "cpython/keys.h"
 #include "record/state/pending.h"
 #include "record/state/snapshot.h"
@@ -36,12 +36,21 @@ bool load_own(Heap& heap, ShadowFrame& frame, PyObject* name) {
   return true;
 }
 
+void step_module_names(Recorder& recorder, ShadowFrame& frame, Instruction now) {
+  PyObject* name = PyTuple_GET_ITEM(frame.code->co_names, now.argument);
+  if (now.is(Operation::kLoadName)) return load_global(recorder, frame, name, false);
+  if (now.is(Operation::kStoreName)) return write_global(recorder, frame, name, frame.top());
+  if (now.is(Operation::kDeleteName)) return write_global(recorder, frame, name, Val());
+  recorder.stop(Abort::kUnknownOpcode, "the variables of a module");
+}
+
 }  // namespace
 
 void step_names(Recorder& recorder, ShadowFrame& frame, Instruction now) {
   if (now.is(Operation::kLoadGlobalAfter) || now.is(Operation::kLoadDerefAfter))
     return load_after_namespace(recorder, frame, now);
-  if (frame.names.is_null()) return recorder.stop(Abort::kUnknownOpcode, "the variables of a module");
+  if (frame.names.is_null() && cpython::is_module_body(frame.frame)) return step_module_names(recorder, frame, now);
+  if (frame.names.is_null()) return recorder.stop(Abort::kUnknownOpcode, "the variables of a body");
   // It is run once more where a replay leaves it. If it cannot be, CPython runs all of the statement.
   if (!may_leave(recorder)) return recorder.stop(Abort::kUnbuildable, "the body of a class with effects");
   if (now.is(Operation::kSetupAnnotations)) return setup_annotations(recorder, frame);

@@ -236,6 +236,8 @@ class Adapter {
   };
   virtual std::unique_ptr<Range> open_range(const std::string&) noexcept { return nullptr; }
 
+  // The code of the function of Python in which the engine that computes gradients runs; borrowed, null: there is none.
+  virtual PyObject* engine_code() noexcept { return nullptr; }
   // Number of operators dispatched on this thread while counting is on (to find roots under enable()).
   virtual void count_operators(bool on) noexcept = 0;
   virtual uint64_t operators_counted() const noexcept = 0;

@@ -93,6 +93,7 @@ class Config:
         long_call: milliseconds that a call runs under `enable()`, before what it calls is recorded instead of it.
         enter_loops: under `enable()` the loop of a function that runs long is entered in its middle: its turns are
             recorded, and replayed where that pays. It has to be asked for.
+        enter_steps: the same of loops whose turns are training steps, for which it need not be asked.
         max_nodes: nodes that one trace may have.
         max_traces: traces that one function may have.
         max_recordings: recordings that one function may have before replays make up for them; after that it is recorded
@@ -142,6 +143,7 @@ class Config:
     hook_share: int
     long_call: int
     enter_loops: bool
+    enter_steps: bool
     max_nodes: int
     max_traces: int
     max_recordings: int
@@ -206,6 +208,7 @@ class Options(TypedDict, total=False):
     hook_share: int
     long_call: int
     enter_loops: bool
+    enter_steps: bool
     max_nodes: int
     max_traces: int
     max_recordings: int

@@ -24,15 +24,16 @@ struct CodeState {
   // Under enable():
   std::vector<Ref> seen;  // weak: functions and objects whose calls were watched
   size_t next_seen = 0;
-  uint32_t plain_calls = 0;    // watched calls without tensor operators
-  int wasted = 0;              // roots in a row that died before they were worth it
-  Spent watched;               // the last of these calls, while savings are measured
-  bool has_operators = false;  // or it has called roots again and again
-  bool recorded = false;       // a trace was made of it
-  bool replayed = false;       // a trace of it ran
-  uint32_t observed = 0;       // under PIJIT_STRESS=observe: calls that were recorded
-  bool passes_on = false;      // what it calls is looked at instead
-  double plain_seconds = 0;    // of the last call that was watched
+  std::vector<Ref> engine_calls;  // weak: functions that call the engine that computes gradients, and do little else
+  uint32_t plain_calls = 0;       // watched calls without tensor operators
+  int wasted = 0;                 // roots in a row that died before they were worth it
+  Spent watched;                  // the last of these calls, while savings are measured
+  bool has_operators = false;     // or it has called roots again and again
+  bool recorded = false;          // a trace was made of it
+  bool replayed = false;          // a trace of it ran
+  uint32_t observed = 0;          // under PIJIT_STRESS=observe: calls that were recorded
+  bool passes_on = false;         // what it calls is looked at instead
+  double plain_seconds = 0;       // of the last call that was watched
   std::vector<EntryPoint> entries;
 };
 

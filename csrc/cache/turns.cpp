@@ -8,7 +8,7 @@
 
 namespace pijit {
 
-bool TurnTimes::note(uint32_t turns, uint64_t recordings) noexcept {
+bool TurnTimes::note(uint32_t turns, uint64_t recordings, uint32_t block) noexcept {
   if (began_ == 0) {
     began_ = computed();
     recordings_ = recordings;
@@ -16,7 +16,7 @@ bool TurnTimes::note(uint32_t turns, uint64_t recordings) noexcept {
   }
   turns_ += turns;
   const bool disturbed = recordings != recordings_ && again_ < kAgain;
-  if (turns_ < kTurns && !disturbed) return false;
+  if (turns_ < block && !disturbed) return false;
   const double time = computed();
   if (!disturbed) {
     const double each = (spent_ + time - began_) / turns_;
@@ -37,8 +37,8 @@ void TurnTimes::interrupt() noexcept {
   began_ = 0;
 }
 
-TurnRounds::Verdict TurnRounds::note(uint32_t turns, uint64_t recordings) noexcept {
-  if (plain_ == 0 || verdict_ != Verdict::kNone || !native_.note(turns, recordings)) return Verdict::kNone;
+TurnRounds::Verdict TurnRounds::note(uint32_t turns, uint64_t recordings, uint32_t block) noexcept {
+  if (plain_ == 0 || verdict_ != Verdict::kNone || !native_.note(turns, recordings, block)) return Verdict::kNone;
   logs_ += std::log(native_.mean() / plain_);
   rounds_ += 1;
   plain_ = 0;
@@ -48,6 +48,7 @@ TurnRounds::Verdict TurnRounds::note(uint32_t turns, uint64_t recordings) noexce
 TurnRounds::Verdict TurnRounds::judge() const noexcept {
   const double now = ratio();
   if (now > kClearLoss) return Verdict::kLoses;
+  if (now < kClearGain) return Verdict::kPays;
   if (rounds_ < 2) return Verdict::kNone;
   if (now < kClear) return Verdict::kPays;
   if (now > kLoss || rounds_ == kRounds) return now < 1 ? Verdict::kPays : Verdict::kLoses;

@@ -17,7 +17,7 @@ class TurnTimes {
   static constexpr uint32_t kTurns = 16, kBlocks = 2;
 
   // So many turns more; `recordings` were made so far. True: the side has ended, and mean() is known.
-  bool note(uint32_t turns, uint64_t recordings) noexcept;
+  bool note(uint32_t turns, uint64_t recordings, uint32_t block = kTurns) noexcept;
   // The next turn does not follow on the last one.
   void interrupt() noexcept;
   // Seconds of a turn.
@@ -43,7 +43,13 @@ class TurnRounds {
     native_ = TurnTimes();
   }
   // Traces have taken so many turns.
-  Verdict note(uint32_t turns, uint64_t recordings) noexcept;
+  Verdict note(uint32_t turns, uint64_t recordings, uint32_t block = TurnTimes::kTurns) noexcept;
+  // Rounds so far were compared with something else than those that are to come.
+  void restart() noexcept {
+    logs_ = plain_ = 0;
+    rounds_ = 0;
+  }
+  bool any() const noexcept { return rounds_ > 0; }
   void interrupt() noexcept { native_.interrupt(); }
   // CPython is to run some turns, to compare.
   bool wants_plain() const noexcept { return verdict_ == Verdict::kNone && plain_ == 0; }
@@ -56,7 +62,7 @@ class TurnRounds {
 
  private:
   static constexpr int kRounds = 4;
-  static constexpr double kClear = 0.95, kLoss = 1.03, kClearLoss = 1.5;
+  static constexpr double kClearGain = 0.8, kClear = 0.95, kLoss = 1.03, kClearLoss = 1.5;
 
   Verdict judge() const noexcept;
 

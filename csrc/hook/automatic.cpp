@@ -12,7 +12,10 @@
 //    are part of the frame that they stand in. So are imports, whose operators do not count for who imports.
 // 2. A code object is left alone after kPlainCalls calls without operators, or limits().wasted roots in a row that died
 //    before they were worth their recordings, such as those of objects that are made anew at each call.
-// 3. A root whose recordings cost more than their budget passes the role on to what it calls, through the functions
+// 3. Nor is a function that calls the engine that computes gradients and does little else, such as Tensor.backward: the
+// engine is one node of a trace, and each loss is another object. Where a loop calls it the loop may become the root
+// (hook/in_loop.h).
+// 4. A root whose recordings cost more than their budget passes the role on to what it calls, through the functions
 //    that it calls once (record/pace.h); a jitted one, too.
 #include "hook/automatic.h"
 
@@ -34,21 +37,30 @@ namespace pijit {
 namespace {
 
 constexpr uint32_t kPlainCalls = 3;
-constexpr size_t kNoted = 32;  // functions of which outermost() tells
+constexpr uint64_t kFewOperators = 2;    // beside those of the engine: the gradient that it begins with, a factor
+constexpr size_t kMostEngineCalls = 16;  // functions of one code object, such as that of a decorator
+constexpr size_t kNoted = 32;            // functions of which outermost() tells
 
 bool g_automatic = false;
 uint64_t g_traced = 0;
+PyObject* g_engine_code = nullptr;  // once a call was watched
 std::vector<Outermost> g_outermost;
 thread_local Watch* t_watch = nullptr;
 thread_local int t_looks = 0;    // LooksInside that live, and Passing
 thread_local int t_imports = 0;  // that run
 
+// The call computes gradients, and does little else.
+bool only_calls_engine(const Watch& watch, uint64_t operators) noexcept {
+  return watch.engine_runs > 0 && operators - watch.in_engine <= kFewOperators;
+}
+
 void stop_counting(Watch& watch) noexcept {
   if (!watch.counting) return;
   watch.counting = false;
   Adapter* adapter = current_adapter();
-  if (adapter->operators_counted() > 0) {
-    watch.state->has_operators = true;
+  const uint64_t operators = adapter->operators_counted();
+  if (operators > 0) {
+    watch.state->has_operators = watch.state->has_operators || !only_calls_engine(watch, operators);
     note_use();
   }
   adapter->count_operators(false);
@@ -117,9 +129,32 @@ PyObject* import_code() noexcept {
   return code;
 }
 
-PyObject* watch_call(CodeState* state, PyThreadState* ts, cpython::Frame* frame) {
+bool is_engine_call(const CodeState& state, PyObject* function) noexcept {
+  return std::any_of(state.engine_calls.begin(), state.engine_calls.end(),
+                     [&](const Ref& each) { return PyWeakref_GET_OBJECT(each.get()) == function; });
+}
+
+void note_engine_call_of(CodeState& state, PyObject* function) {
+  if (state.engine_calls.size() >= kMostEngineCalls) return;
+  const SavedError error;
+  Ref weak = Ref::steal(PyWeakref_NewRef(function, nullptr));
+  if (!weak) return PyErr_Clear();
+  state.engine_calls.push_back(std::move(weak));
+}
+
+// The function computes gradients: as a root it would pay nothing.
+PyObject* run_engine_call(PyThreadState* ts, cpython::Frame* frame) {
+  note_engine_call(ts);
+  const Watch watch(frame, nullptr);
+  return plain(ts, frame, 0);
+}
+
+PyObject* watch_frame(CodeState* state, PyThreadState* ts, cpython::Frame* frame, bool* computes_gradients) {
   PyCodeObject* const frame_code = cpython::code(frame);
-  Ref keep = Ref::borrow(reinterpret_cast<PyObject*>(frame_code));
+  if (g_engine_code == nullptr) {
+    const SavedError error;
+    g_engine_code = current_adapter()->engine_code();
+  }
   Watch watch(frame, state);
   if (!state->has_operators) {
     current_adapter()->count_operators(true);
@@ -129,12 +164,27 @@ PyObject* watch_call(CodeState* state, PyThreadState* ts, cpython::Frame* frame)
   PyObject* result = run_to_loop(ts, frame, 0);
   state->plain_seconds = computed() - began;
   if (measures_savings()) state->watched = {state->plain_seconds, 1};
-  if (watch.counting && current_adapter()->operators_counted() == 0) state->plain_calls += 1;
+  if (watch.counting) {
+    const uint64_t operators = current_adapter()->operators_counted();
+    if (operators == 0) state->plain_calls += 1;
+    *computes_gradients = only_calls_engine(watch, operators);
+  }
   stop_counting(watch);
   if (state->has_operators) {
     note_use();
     note_outermost(frame_code, state->plain_seconds);
   }
+  return result;
+}
+
+PyObject* watch_call(CodeState* state, PyThreadState* ts, cpython::Frame* frame) {
+  const Ref code = Ref::borrow(reinterpret_cast<PyObject*>(cpython::code(frame)));
+  const Ref function = Ref::borrow(cpython::function(frame));
+  bool computes_gradients = false;
+  PyObject* result = watch_frame(state, ts, frame, &computes_gradients);
+  if (!computes_gradients) return result;
+  note_engine_call_of(*state, function.get());
+  note_engine_call(ts);
   return result;
 }
 
@@ -261,6 +311,39 @@ PyObject* run_import(PyThreadState* ts, cpython::Frame* frame) {
   return result;
 }
 
+bool is_outermost_module(cpython::Frame* frame) noexcept {
+  return t_watch == nullptr && t_imports == 0 && automatic() && cpython::is_module_body(frame);
+}
+
+PyObject* run_module(PyThreadState* ts, cpython::Frame* frame) {
+  const Passing passing(frame, false);
+  return run_to_loop(ts, frame, 0);
+}
+
+PyObject* run_unlooked(PyThreadState* ts, cpython::Frame* frame) {
+  const Watch watch(frame, nullptr, true);
+  return plain(ts, frame, 0);
+}
+
+bool is_engine(cpython::Frame* frame) noexcept {
+  return automatic() && g_engine_code != nullptr && reinterpret_cast<PyObject*>(cpython::code(frame)) == g_engine_code;
+}
+
+PyObject* run_engine(PyThreadState* ts, cpython::Frame* frame) {
+  Watch* const open = t_watch;
+  const bool counts = open != nullptr && open->counting;
+  const uint64_t before = counts ? current_adapter()->operators_counted() : 0;
+  PyObject* result = nullptr;
+  {
+    const Watch watch(frame, nullptr);
+    result = plain(ts, frame, 0);
+  }
+  if (!counts || !open->counting) return result;
+  open->in_engine += current_adapter()->operators_counted() - before;
+  open->engine_runs += 1;
+  return result;
+}
+
 bool is_candidate(PyThreadState* ts, cpython::Frame* frame) noexcept {
   if (!automatic()) return false;
   if (t_watch != nullptr) {
@@ -282,11 +365,16 @@ PyObject* enter_candidate(PyThreadState* ts, cpython::Frame* frame) {
     return plain(ts, frame, 0);
   }
   CodeState* state = code_state(cpython::code(frame), true);
+  if (tries_loop(ts)) {
+    if (state != nullptr && is_engine_call(*state, cpython::function(frame))) note_engine_call(ts);
+    return run_unlooked(ts, frame);
+  }
   if (state != nullptr && state->passes_on) {
     const Passing passing(frame, false);
     return run_to_loop(ts, frame, 0);
   }
   if (state == nullptr || state->plain_calls >= kPlainCalls || is_wasted(*state)) return run_unwatched(ts, frame, 0);
+  if (is_engine_call(*state, cpython::function(frame))) return run_engine_call(ts, frame);
   PyObject* object = method_object(frame);
   const bool again = comes_again(*state, object != nullptr ? object : cpython::function(frame));
   if (!again || !state->has_operators || stance() == Stance::kReplayOnly || !make_root(object, frame))

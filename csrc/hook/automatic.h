@@ -43,6 +43,9 @@ struct Watch {
   Watch* const outer;
   const bool closed;  // never passes the role on
   bool counting = false;
+  // While operators are counted:
+  uint32_t engine_runs = 0;  // calls of the engine that computes gradients
+  uint64_t in_engine = 0;    // operators in them
   Running running;
 };
 // CPython runs a frame that is no root's and not watched itself.
@@ -64,6 +67,14 @@ struct Passing {
 // An import: functions that its module calls are looked at once it has run long.
 bool is_import(cpython::Frame* frame) noexcept;
 PyObject* run_import(PyThreadState* ts, cpython::Frame* frame);
+// The engine that computes gradients runs under the frame. Its operators do not count for who calls it.
+bool is_engine(cpython::Frame* frame) noexcept;
+PyObject* run_engine(PyThreadState* ts, cpython::Frame* frame);
+// The body of a module that nothing watched runs. It passes the role on from the beginning: what it calls is outermost.
+bool is_outermost_module(cpython::Frame* frame) noexcept;
+PyObject* run_module(PyThreadState* ts, cpython::Frame* frame);
+// Nothing is looked at in the frame.
+PyObject* run_unlooked(PyThreadState* ts, cpython::Frame* frame);
 // Whether this fresh frame of a function is one to look at: the outermost, or called where the role is passed on.
 bool is_candidate(PyThreadState* ts, cpython::Frame* frame) noexcept;
 // Evaluates such a frame: watched, or as the root that it has become.

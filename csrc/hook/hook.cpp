@@ -165,6 +165,8 @@ PyObject* decide(PyThreadState* ts, cpython::Frame* frame, int throwflag) {
     return stressed(ts, frame);
   note_quiet_call(ts);
   if (is_import(frame)) return run_import(ts, frame);
+  if (is_engine(frame)) return run_engine(ts, frame);
+  if (is_outermost_module(frame)) return run_module(ts, frame);
   if (is_candidate(ts, frame)) return enter_candidate(ts, frame);
   return run_unwatched(ts, frame, throwflag);
 }

@@ -64,8 +64,14 @@ bool& enters_loops() noexcept {
   return value;
 }
 
+bool& enters_steps() noexcept {
+  static bool value = true;
+  return value;
+}
+
 bool InLoop::may_be_of(cpython::Frame* frame) noexcept {
-  return enters_loops() && loops() != Loops::kUnrolled && cpython::is_function_body(cpython::code(frame)) &&
+  return (enters_loops() || enters_steps()) && loops() != Loops::kUnrolled &&
+         (cpython::is_function_body(cpython::code(frame)) || cpython::is_module_body(frame)) &&
          may_come_back(frame) != nullptr;
 }
 
@@ -94,11 +100,51 @@ bool InLoop::counts(int site) noexcept {
   return false;
 }
 
+// The same of the call that computes gradients. Where it comes no more, the frame is in another loop.
+bool InLoop::counts_step(int site) noexcept {
+  if (site != site_) {
+    if (++absent_ > kOtherCalls) {
+      is_step_ = false;
+      absent_ = 0;
+      give_up_trial();
+    }
+    return false;
+  }
+  absent_ = others_ = 0;
+  turns_ += 1;
+  if (keeps_role_ && ++trial_ >= kTrial) give_up_trial();
+  return true;
+}
+
+void InLoop::note_engine(cpython::Frame* frame) noexcept {
+  const int site = cpython::instruction_index(frame);
+  if (!enters_steps() || (is_step_ && (site == site_ || ++others_ < kOthers))) return;  // a turn may have several
+  is_step_ = true;
+  absent_ = others_ = 0;
+  if (std::exchange(site_, site) == site && from_ == kNever) return;
+  turns_ = 0;
+  from_ = kSettleStep;
+  plain_ = TurnTimes();
+  keeps_role_ = gives_up() && trial_ < kTrial;
+}
+
+void InLoop::give_up_trial() noexcept {
+  keeps_role_ = false;
+  plain_ = TurnTimes();
+}
+
 void InLoop::note_call(PyThreadState* ts, cpython::Frame* frame) noexcept {
-  if (back_ != nullptr || !counts(cpython::instruction_index(frame)) || turns_ < from_) return;
+  if (!is_step_ && !enters_loops()) return;
+  const int site = cpython::instruction_index(frame);
+  if (back_ != nullptr) {
+    if (site != site_ || ++missed_ < 2) return;
+    back_ = nullptr;  // it should have come back by now: a tracer came in between
+    missed_ = 0;
+  }
+  if (!(is_step_ ? counts_step(site) : counts(site)) || turns_ < from_) return;
   const bool is_decided = entry_ != nullptr && entry_->entry.rounds.verdict() != TurnRounds::Verdict::kNone;
   if (!is_decided && gives_up()) {
-    if (!plain_.note(1, recordings())) return;
+    if (!plain_.note(1, recordings(), block())) return;
     compares_ = true;
   }
   try {
@@ -112,13 +158,14 @@ bool InLoop::wants(cpython::Frame* frame, int head) noexcept {
   if (is_left_alone(frame, head)) return false;
   const bool is_compared = compares_ && plain_.mean() > kLongTurn;
   const CodeState* state = code_state(cpython::code(frame), false);
-  return !is_compared && stance() == Stance::kOn && state != nullptr && state->has_operators;
+  return !is_compared && stance() == Stance::kOn && (is_step_ || (state != nullptr && state->has_operators));
 }
 
 void InLoop::ask(PyThreadState* ts, cpython::Frame* frame) {
   const std::vector<cpython::Loop> around = cpython::loops_around(cpython::code(frame), site_);
   if (around.empty() || !wants(frame, around.back().head)) {
     from_ = kNever;
+    give_up_trial();
     return;
   }
   const bool few = entry_ != nullptr && entry_->counts.replays - replays_ < kFewReplays;
@@ -146,8 +193,9 @@ bool InLoop::note_arrival(Root& entry, uint32_t turns) {
     rounds.begin(plain_.mean());
     plain_ = TurnTimes();
   }
-  switch (rounds.note(turns, recordings())) {
+  switch (rounds.note(turns, recordings(), block())) {
     case TurnRounds::Verdict::kPays:
+      keeps_role_ = false;
       note_paid();
       break;
     case TurnRounds::Verdict::kLoses: {
@@ -155,10 +203,13 @@ bool InLoop::note_arrival(Root& entry, uint32_t turns) {
       std::snprintf(text, sizeof text, "a turn takes %.2f times as long as in CPython", rounds.ratio());
       log_line(Channel::kRecord, "record " + entry.written.name + ": given up, " + text);
       leave_alone(entry, kDoesNotPay, text);
+      give_up_trial();
       return true;
     }
     case TurnRounds::Verdict::kNone:
-      break;
+      if (!keeps_role_ || !rounds.any()) break;
+      give_up_trial();
+      rounds.restart();
   }
   if (!rounds.wants_plain()) return false;
   from_ = turns_;

@@ -60,6 +60,11 @@ Running* Running::of(cpython::Frame* frame) noexcept {
   return t_running != nullptr && t_running->frame_ == frame ? t_running : nullptr;
 }
 
+InLoop* Running::find_loops() noexcept {
+  if (loops_ == nullptr && InLoop::may_be_of(frame_)) loops_.reset(new (std::nothrow) InLoop());
+  return loops_.get();
+}
+
 void Running::pass(double time) noexcept {
   passed_ = time;
   code_ = Ref::borrow(reinterpret_cast<PyObject*>(cpython::code(frame_)));
@@ -91,6 +96,11 @@ bool passes_on(PyThreadState* ts) noexcept {
   return caller == t_running->frame_;
 }
 
+bool tries_loop(PyThreadState* ts) noexcept {
+  return t_running != nullptr && t_running->loops_ != nullptr && t_running->loops_->keeps_role() &&
+         t_running->in_cpython_ && cpython::current_frame(ts) == t_running->frame_;
+}
+
 void note_frame() noexcept {
   if (++t_frames % kGlance == 0 && t_running != nullptr) look_at_running();
 }
@@ -98,12 +108,13 @@ void note_frame() noexcept {
 void note_call(PyThreadState* ts) noexcept {
   Running* const call = t_running;
   if (call == nullptr || !call->code_ || !call->in_cpython_ || cpython::current_frame(ts) != call->frame_) return;
-  if (call->loops_ == nullptr) {
-    if (!InLoop::may_be_of(call->frame_)) return;
-    call->loops_.reset(new (std::nothrow) InLoop());
-    if (call->loops_ == nullptr) return;
-  }
-  call->loops_->note_call(ts, call->frame_);
+  if (InLoop* loops = call->find_loops()) loops->note_call(ts, call->frame_);
+}
+
+void note_engine_call(PyThreadState* ts) noexcept {
+  Running* const call = t_running;
+  if (call == nullptr || !call->code_ || !call->in_cpython_ || cpython::current_frame(ts) != call->frame_) return;
+  if (InLoop* loops = call->find_loops()) loops->note_engine(call->frame_);
 }
 
 void note_turn() noexcept {

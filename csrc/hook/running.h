@@ -45,10 +45,13 @@ class Running {
 
  private:
   friend bool passes_on(PyThreadState*) noexcept;
+  friend bool tries_loop(PyThreadState*) noexcept;
   friend void note_turn() noexcept;
   friend void note_call(PyThreadState*) noexcept;
+  friend void note_engine_call(PyThreadState*) noexcept;
   friend void look_at_running() noexcept;
 
+  InLoop* find_loops() noexcept;
   void pass(double time) noexcept;
   void tell_driver() const noexcept;
 
@@ -83,5 +86,10 @@ bool is_comprehension(PyCodeObject* code) noexcept;  // its frame is part of the
 void note_call(PyThreadState* ts) noexcept;
 // A root is called.
 void note_turn() noexcept;
+// A call that tries its loop makes the next frame.
+bool tries_loop(PyThreadState* ts) noexcept;
+// The call that has just ended, or is about to begin, computes gradients and does little else. Who makes it turns in a
+// loop of training steps, if it has passed the role on.
+void note_engine_call(PyThreadState* ts) noexcept;
 
 }  // namespace pijit

@@ -2,6 +2,7 @@
 #include "torch/foreign_calls.h"
 
 #include <cstring>
+#include <utility>
 #include <vector>
 
 #include "common/imports.h"
@@ -81,6 +82,16 @@ ForeignCall foreign_call(PyObject* callable) noexcept {
   } catch (...) {
   }
   return ForeignCall::kUnknown;
+}
+
+PyObject* engine_code() noexcept {
+  static PyObject* code = nullptr;
+  static bool is_sought = false;  // code of Python may run meanwhile
+  if (code != nullptr || std::exchange(is_sought, true)) return code;
+  Ref function = find("torch.autograd.graph._engine_run_backward");
+  if (function && PyFunction_Check(function.get())) code = PyFunction_GET_CODE(function.release());
+  is_sought = false;
+  return code;
 }
 
 }  // namespace pijit::torch_adapter

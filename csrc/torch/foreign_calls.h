@@ -5,5 +5,7 @@
 namespace pijit::torch_adapter {
 
 ForeignCall foreign_call(PyObject* callable) noexcept;
+// The code of the function of Python in which the engine runs, whoever computes gradients; null: this torch has none.
+PyObject* engine_code() noexcept;
 
 }  // namespace pijit::torch_adapter

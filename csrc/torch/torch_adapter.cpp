@@ -180,6 +180,7 @@ class TorchAdapter final : public Adapter {
     return torch_adapter::open_range(name);
   }
 
+  PyObject* engine_code() noexcept override { return torch_adapter::engine_code(); }
   void count_operators(bool on) noexcept override { Eye::of_thread().count(on); }
   uint64_t operators_counted() const noexcept override { return Eye::of_thread().counted(); }
   void wake_on_operator(void (*wake)() noexcept, Waking waking) noexcept override {

@@ -110,12 +110,11 @@ def unentered():
         x = data[i % 8]{STEP}
     return loss
 """
-        before = pijit.config.enter_loops
-        pijit.config.enter_loops = False
+        before = pijit.config.update({"enter_loops": False, "enter_steps": False})
         try:
             both(body, "result = unentered()")
         finally:
-            pijit.config.enter_loops = before
+            pijit.config.update(before)
         assert not loops("unentered")
 
     def test_a_method(self) -> None:

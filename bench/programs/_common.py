@@ -54,12 +54,23 @@ def finish(*weights: Any) -> None:
     if "pijit" in sys.modules:
         stats = sys.modules["pijit"].stats()
         times |= {name: stats[name] for name in ("records", "replays", "aborts", "exits", "guard_failures")}
+        times["opaque"] = opaque_calls()
     if "PIJIT_BENCH_TIMES" in os.environ:
         with open(os.environ["PIJIT_BENCH_TIMES"], "w") as file:
             json.dump(times, file)
     else:
         print(json.dumps(times), file=sys.stderr)
     print("weights", digest(weights))
+
+
+def opaque_calls() -> int:
+    """How many calls the replays of traces that still stand have made without looking inside."""
+    from pijit import _core
+
+    roots = [info["root"] for info in _core.roots()]
+    entries = [entry for root in roots for entry in _core.root_report(root)["entries"]]
+    traces = [trace for root in {*roots, *entries} for trace in _core.root_traces(root)]
+    return sum(trace["replays"] * sum(node["opaque"] for node in trace["nodes"]) for trace in traces)
 
 
 def digest(weights: Iterable[Any]) -> str:

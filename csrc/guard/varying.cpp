@@ -40,8 +40,8 @@ bool is_other_object(PyObject* now, PyObject* before, bool scalar) noexcept {
   const Adapter* adapter = current_adapter();
   Room room;
   return cpython::is_plain_tuple(now) || PyList_CheckExact(now) || PyDict_CheckExact(now) ||
-         is_derived_container(now) || cpython::shows_memory(now) || (adapter != nullptr && adapter->is_tensor(now)) ||
-         instance_fits(now, 0, &room);
+         is_derived_container(now) || cpython::shows_memory(now) || PyMethod_Check(now) ||
+         (adapter != nullptr && adapter->is_tensor(now)) || instance_fits(now, 0, &room);
 }
 
 bool is_other(PyObject* now, PyObject* before, bool scalar) noexcept {
@@ -133,9 +133,18 @@ Miss learn_slot(const Guard& guard, PyObject* object, Varying* varying, Gone* go
   return Miss::kOther;
 }
 
+// A list of more or fewer items. Those that it had may be dead.
+Miss learn_size(const Trace& trace, const Guard& guard, PyObject* list, Varying* varying, Gone* gone) {
+  for (uint32_t i = 0; i < guard.count; ++i)
+    if (i >= PyList_GET_SIZE(list) || !is_item(trace, guard.first + i, PyList_GET_ITEM(list, i)))
+      gone->add(trace.guard_items[guard.first + i], trace.guard_item_scalar[guard.first + i] != 0);
+  return number_miss(varying->miss(list, Varying::sizes()));
+}
+
 // A list of as many items, some of which are others.
 Miss learn_list(const Trace& trace, const Guard& guard, PyObject* list, Varying* varying, Gone* gone) {
-  if (PyList_GET_SIZE(list) != static_cast<Py_ssize_t>(guard.count)) return Miss::kOther;
+  if (PyList_GET_SIZE(list) != static_cast<Py_ssize_t>(guard.count))
+    return learn_size(trace, guard, list, varying, gone);
   for (uint32_t i = 0; i < guard.count; ++i) {
     PyObject *now = PyList_GET_ITEM(list, i), *before = trace.guard_items[guard.first + i];
     const bool scalar = trace.guard_item_scalar[guard.first + i] != 0;
@@ -152,7 +161,8 @@ bool names_instance(const Trace& trace, const Guard& guard, Reg* regs) noexcept 
   const Guard& next = *(&guard + 1);
   PyObject* now = regs[guard.subject.index()].object;
   return next.op == GuardOp::kType && next.subject == guard.subject && check_guard(trace, next, regs) &&
-         (PyType_HasFeature(Py_TYPE(now), Py_TPFLAGS_HEAPTYPE) || cpython::shows_memory(now));
+         (PyType_HasFeature(Py_TYPE(now), Py_TPFLAGS_HEAPTYPE) || cpython::shows_memory(now) ||
+          cpython::is_value_type(Py_TYPE(now)));
 }
 
 // The guard that names the argument from which those before `last` led to the object, or null.
@@ -201,7 +211,8 @@ bool learn_instance(const Trace& trace, const Guard& guard, Reg* regs, Varying* 
   const uint64_t way = argument_way(trace, argument->subject);
   PyObject* now = regs[argument->subject.index()].object;
   if (way == 0) return false;
-  if (cpython::shows_memory(now) || instance_fits(now, 0, &room)) return varying->miss_argument(way);
+  if (cpython::shows_memory(now) || cpython::is_value_type(Py_TYPE(now)) || instance_fits(now, 0, &room))
+    return varying->miss_argument(way);
   return varying->in_the_middle && varying->take_by_type(way);
 }
 

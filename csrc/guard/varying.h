@@ -26,6 +26,8 @@ class Varying {
   bool has(const void* container, PyObject* key) const noexcept;
   // As a key: the tensors in a dict that is walked or copied. Its keys stay, so that it is taken item by item.
   static PyObject* all_items() noexcept { return reinterpret_cast<PyObject*>(&PyDict_Type); }
+  // As a key: how many items a list has. What is asked of such a list is asked at each call.
+  static PyObject* sizes() noexcept { return reinterpret_cast<PyObject*>(&PyList_Type); }
   bool has_any(const void* container) const noexcept;  // of its places
   // False: it was there already, or there are too many.
   bool add(const void* container, PyObject* key);

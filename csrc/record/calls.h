@@ -22,6 +22,8 @@ Invoke after_new(Recorder&, ShadowFrame& frame, Val instance, Arguments& args, i
 // It is to be resumed: `sent` (Null: None) is sent to it. The pending result may be changed to throw.
 Pending& expect_generator(ShadowFrame& frame, Val generator, Then then, int pops, Val sent = Val());
 
+Val made_of(const Trace&, Val reference);  // what the trace has made that weak reference of; Null: not known
+
 // callable(*args) on scalars, which only computes: a node instead of a constant.
 Invoke compute(Recorder&, ShadowFrame& frame, PyObject* callable, const Vals& args, int pops,
                PyObject* names = nullptr);

@@ -484,11 +484,12 @@ void Recorder::observe_instruction(ShadowFrame& frame) {
   }
   if (exit_points_) emit_exit_point(*this);
   const size_t fixed = numbers.fixed.size();
+  numbers.stay_open = false;
   step(*this, frame, now);
   if (stopping) {
     const auto mark = frame.mark;
     const Vals slots = frame.slots;
-    if (fix_operands(*this, frame)) step(*this, frame, now);
+    if (!numbers.stay_open && fix_operands(*this, frame)) step(*this, frame, now);
     if (stopping && !stop_final && !stop_changed && heap.lasting == mark.lasting) {  // it did not help: they stay open
       rollback(frame);
       frame.mark = mark;

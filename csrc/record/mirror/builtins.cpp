@@ -110,7 +110,8 @@ Invoke fold(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
     if (value.is_virtual() && plain_object(recorder, value)) continue;
     return Invoke::kUnknown;
   }
-  if (varies && recorder.called == reinterpret_cast<PyObject*>(&PyRange_Type)) return Invoke::kUnknown;  // is walked
+  if (varies && recorder.called == reinterpret_cast<PyObject*>(&PyRange_Type))
+    return open_range(recorder, frame, args, pops);
   if (varies) return compute_call(recorder, frame, args, pops);
   observe(frame, pops, has_virtual(args) ? take_scalar : take_plain);
   frame.pending.folds = true;
@@ -182,6 +183,7 @@ void build_builtin_table() {
   namespace_type();
   cpython::lru_cache_type();
   find_clocks();
+  find_random_functions();
   for (const char* name : {"date", "timedelta"}) {  // a datetime that equals another may be of another zone
     const Ref type = Ref::steal(find_object("datetime", name));
     if (type && PyType_Check(type.get()) != 0 && cpython::dies_unnoticed(reinterpret_cast<PyTypeObject*>(type.get())))

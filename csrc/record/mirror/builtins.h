@@ -105,6 +105,14 @@ Invoke invoke_cached(Recorder& recorder, ShadowFrame& frame, Val function, Argum
 void find_clocks();  // imports, so not while recording
 // An idle call (builtins_idle.cpp).
 Invoke invoke_idle(Recorder& recorder, ShadowFrame& frame, PyObject* callable, const Arguments& args, int pops);
+// range() of numbers that differ from call to call (builtins_iteration.cpp).
+Invoke open_range(Recorder& recorder, ShadowFrame& frame, const Arguments& args, int pops);
+bool walk_open_range(Recorder& recorder, ShadowFrame& frame, Val range);  // GET_ITER of one; false: it is none
+// Random numbers (builtins_random.cpp).
+void find_random_functions();  // imports
+bool draws_many(const PyCodeObject* code);
+Invoke draw_by_method(Recorder& recorder, ShadowFrame& frame, PyObject* callable, const Arguments& args, int pops);
+Invoke draw_below(Recorder& recorder, ShadowFrame& frame, PyObject* function, const Arguments& args, int pops);
 // left | right, where `join` is operator.or_.
 Invoke join_types(Recorder& recorder, ShadowFrame& frame, PyObject* join, Val left, Val right, int pops);
 // What a classmethod or staticmethod calls.

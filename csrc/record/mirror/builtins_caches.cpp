@@ -8,6 +8,7 @@
 #include "cpython/keys.h"
 #include "cpython/lru_cache.h"
 #include "record/mirror/builtins.h"
+#include "record/state/scalars.h"
 #include "record/state/values.h"
 #include "record/state/writes.h"
 
@@ -28,12 +29,22 @@ bool was_opaque(const Kernel& recording, Val function) {
   });
 }
 
+bool is_new_key(const cpython::LruCache& cache, PyObject* key) {
+  PyObject* entry = nullptr;
+  return key != nullptr && cache.results != nullptr && PyDict_CheckExact(cache.results) &&
+         cpython::dict_lookup(cache.results, key, &entry) == 0;
+}
+
 }  // namespace
 
 Invoke invoke_cached(Recorder& recorder, ShadowFrame& frame, Val function, Arguments& args, int pops) {
   PyObject *object = function.object(), *results = nullptr, *entry = nullptr, *result = nullptr;
   const cpython::LruCache cache = cpython::lru_cache_of(object);
   PyObject* key = key_of_call(args);
+  // A number that differs from call to call, and was not there before: the next one will not be there either.
+  if (!cache.empty && key == nullptr && args.values.size() == 1 && args.names.empty() &&
+      is_scalar_reg(recorder, args.values[0]) && is_new_key(cache, recorder.heap.real(args.values[0])))
+    recorder.numbers.stay_open = true;
   if (cache.empty || cache.typed || key == nullptr || was_opaque(recorder, function)) return Invoke::kUnknown;
   if (!recorder.reads.guard_slot(object, cache.results_offset, &results) || !PyDict_CheckExact(results) ||
       !recorder.reads.read_dict(results, key, &entry))

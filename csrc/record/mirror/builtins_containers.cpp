@@ -6,6 +6,7 @@
 #include "record/state/contents.h"
 #include "record/state/instances.h"
 #include "record/state/values.h"
+#include "record/state/varying.h"
 #include "record/state/writes.h"
 
 namespace pijit {
@@ -79,7 +80,8 @@ bool has_own_length(Recorder& recorder, Val value, PyTypeObject* type) {
 }
 
 Invoke builtin_len(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
-  if (is_unread(recorder, args.values[0]) && !is_filled(recorder.heap, args.values[0]))
+  const bool asked = is_unread(recorder, args.values[0]) || (!frame.drive && changes_size(recorder, args.values[0]));
+  if (asked && !is_filled(recorder.heap, args.values[0]))
     return compute(recorder, frame, recorder.called, args.values, pops);
   Val value = args.values[0];
   PyTypeObject* type = recorder.heap.type_of(value);

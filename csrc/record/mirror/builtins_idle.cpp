@@ -83,6 +83,8 @@ void find_clocks() {
 }
 
 Invoke invoke_idle(Recorder& recorder, ShadowFrame& frame, PyObject* callable, const Arguments& args, int pops) {
+  if (const Invoke drawn = draw_by_method(recorder, frame, callable, args, pops); drawn != Invoke::kUnknown)
+    return drawn;
   if (!args.names.empty() || !is_idle(recorder, callable)) return Invoke::kUnknown;
   return call_idle(recorder, frame, callable, args.values, pops);
 }

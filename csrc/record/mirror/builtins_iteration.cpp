@@ -3,13 +3,17 @@
 #include <algorithm>
 #include <cmath>
 
+#include "cpython/bytecode.h"
 #include "cpython/keys.h"
 #include "cpython/operators.h"
+#include "record/limits.h"
 #include "record/mirror/abstract.h"
 #include "record/mirror/builtins.h"
 #include "record/mirror/restart.h"
 #include "record/state/contents.h"
+#include "record/state/known_objects.h"
 #include "record/state/values.h"
+#include "record/state/varying.h"
 
 namespace pijit {
 namespace {
@@ -398,6 +402,60 @@ Task<Val> next_of_filter(Drive& drive, Arguments args) {
 Invoke dict_of_pairs(Recorder& recorder, ShadowFrame& frame, PyTypeObject* type, const Arguments& args, int pops) {
   Driven made = type == &PyODict_Type ? make_dict_of_pairs<&PyODict_Type> : make_dict_of_pairs<&PyDict_Type>;
   return drive(recorder, frame, made, args, pops);
+}
+
+namespace {
+
+// How many items there have to be: a loop of fewer is short in each call.
+constexpr Py_ssize_t kLeastWalked = 4;
+constexpr int kMostSteps = 8;
+
+// What it was computed from was learned to differ from call to call.
+bool is_learned(const Recorder& recorder, Val number, int steps) {
+  if (!number.is_reg()) return false;
+  if (is_varying(recorder, number)) return true;
+  const Vec<Node>& nodes = recorder.trace().nodes;
+  if (steps == 0) return false;
+  for (size_t i = nodes.size(); i-- > 0;)
+    if (nodes[i].out == number.index())
+      return (nodes[i].op == Op::kUnbox || nodes[i].op == Op::kScalar) &&
+             (is_learned(recorder, nodes[i].a, steps - 1) || is_learned(recorder, nodes[i].b, steps - 1));
+  return false;
+}
+
+// A `for` walks over what the instruction gives, and nothing else gets it.
+bool is_walked_at_once(const ShadowFrame& frame) {
+  int at = cpython::next_index(frame.code, frame.operation);
+  if (cpython::instruction_at(frame.code, at).operation != Operation::kGetIter) return false;
+  at = cpython::next_index(frame.code, at);
+  return cpython::instruction_at(frame.code, at).operation == Operation::kForIter;
+}
+
+}  // namespace
+
+// The loop makes another number of turns in each call: a trace for each number would never be enough. The range and its
+// iterator are real, and the loop is left to traces of its own (loops.cpp).
+Invoke open_range(Recorder& recorder, ShadowFrame& frame, const Arguments& args, int pops) {
+  if (frame.drive || recorder.way_of_loops() == Loops::kUnrolled || !args.names.empty() || !is_walked_at_once(frame))
+    return Invoke::kUnknown;
+  bool learned = false;
+  Vals real;
+  for (Val value : args.values) {
+    PyObject* now = recorder.heap.real(value);
+    if (now == nullptr || !PyLong_CheckExact(now)) return Invoke::kUnknown;
+    learned = learned || is_learned(recorder, value, kMostSteps);
+    real.push_back(value);
+  }
+  Py_ssize_t count = PyLong_AsSsize_t(recorder.heap.real(real[real.size() > 1 ? 1 : 0]));
+  if (PyErr_Occurred() != nullptr) PyErr_Clear();
+  if (!learned || count < kLeastWalked) return Invoke::kUnknown;
+  return compute_object(recorder, frame, reinterpret_cast<PyObject*>(&PyRange_Type), real, pops);
+}
+
+bool walk_open_range(Recorder& recorder, ShadowFrame& frame, Val range) {
+  static PyObject* const make = find_object("builtins", "iter");
+  if (frame.drive || !range.is_reg() || recorder.heap.type_of(range) != &PyRange_Type) return false;
+  return compute_object(recorder, frame, make, {range}, 1) == Invoke::kStarted;
 }
 
 namespace {

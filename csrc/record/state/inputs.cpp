@@ -299,6 +299,26 @@ Val input_derived(Recorder& recorder, PyObject* object, Val source, int depth) {
   return input_instance(recorder, object, source, depth, input, recorder.loading.adopting > 0);
 }
 
+// A bound method is made anew each time it is asked for: it is what it has. Its class is guarded already.
+Val input_method(Recorder& recorder, PyObject* method, Val source) {
+  const Val result = new_virtual(recorder, VirtualKind::kBoundMethod, &PyMethod_Type);
+  recorder.heap.model(result).real = method;
+  recorder.heap.model(result).items.resize(2);
+  recorder.loading.opening = false;  // whose method it is may well be the same in each call
+  const bool by_kind = std::exchange(recorder.loading.by_kind, false);
+  const auto part = [&](uint32_t field, PyObject* object, size_t offset) {
+    const Val value = input(
+        recorder, object, load_input(recorder, GuardOp::kLoadSlot, source, static_cast<Py_ssize_t>(offset), object), 1);
+    if (!value.is_null()) set_field(recorder, result, field, value);
+    return !value.is_null();
+  };
+  const bool whole =
+      part(field::kBoundMethod::kFunction, PyMethod_GET_FUNCTION(method), offsetof(PyMethodObject, im_func)) &&
+      part(field::kBoundMethod::kSelf, PyMethod_GET_SELF(method), offsetof(PyMethodObject, im_self));
+  recorder.loading.by_kind = by_kind;
+  return whole ? real_container(recorder, result, source) : Val();
+}
+
 }  // namespace
 
 Val input(Recorder& recorder, PyObject* object, Val source, int depth) {
@@ -323,27 +343,32 @@ Val input(Recorder& recorder, PyObject* object, Val source, int depth) {
   if (PyDict_CheckExact(object))
     return recorder.foreign.is_found(object) ? Val() : input_dict(recorder, object, source, depth, false);
   if (const Val derived = input_derived(recorder, object, source, depth); !derived.is_null()) return derived;
+  if (PyMethod_Check(object)) return input_method(recorder, object, by_type(recorder, object, source));
   if (PyGen_CheckExact(object)) {
     input_guard(recorder, GuardOp::kType, source).expected = reinterpret_cast<PyObject*>(&PyGen_Type);
     return source;
   }
-  if (source.index() >= recorder.trace().inputs && !recorder.frames.in_the_middle &&
-      cpython::is_value_type(Py_TYPE(object))) {
+  const uint64_t way = recorder.varying() != nullptr ? argument_way(recorder.trace(), source) : 0;
+  const bool missed = way != 0 && recorder.varying()->has_argument(way);
+  const bool differs = missed || (way != 0 && recorder.loading.opening);
+  const bool loaded = source.index() >= recorder.trace().inputs && !recorder.frames.in_the_middle;
+  if ((loaded || missed) && cpython::is_value_type(Py_TYPE(object))) {
     input_guard(recorder, GuardOp::kEqual, source).expected = object;
     return recorder.reads.owned(object);
   }
-  const uint64_t way = recorder.varying() != nullptr ? argument_way(recorder.trace(), source) : 0;
-  const bool differs = way != 0 && (recorder.loading.opening || recorder.varying()->has_argument(way));
   if ((differs || recorder.loading.by_kind) && cpython::shows_memory(object)) {
     input_guard(recorder, GuardOp::kType, source).expected = reinterpret_cast<PyObject*>(Py_TYPE(object));
     return source;
   }
   const bool named = recorder.loading.named.count(object) != 0;
-  if (!named && !recorder.loading.by_kind && (differs || recorder.loading.adopting > 0)) {
-    if (Room room{kMaxAttributes - recorder.loading.adopted}; instance_fits(object, depth, &room))
-      return recorder.foreign.is_found(object) || recorder.foreign.is_found(cpython::instance_dict(object))
-                 ? Val()
-                 : input_instance(recorder, object, source, depth);
+  if (!named && (differs || (!recorder.loading.by_kind && recorder.loading.adopting > 0))) {
+    if (Room room{kMaxAttributes - recorder.loading.adopted}; instance_fits(object, depth, &room)) {
+      const bool found = recorder.foreign.is_found(object) || recorder.foreign.is_found(cpython::instance_dict(object));
+      const Val taken = found ? Val() : input_instance(recorder, object, source, depth);
+      if (taken.is_null() && differs && !found)
+        recorder.varying()->fix_argument(way);  // the next recording gets on without
+      return taken;
+    }
     if (differs && recorder.frames.in_the_middle)
       return recorder.varying()->take_by_type(way), by_type(recorder, object, source);
     if (differs) recorder.varying()->fix_argument(way);
@@ -384,23 +409,6 @@ std::unique_ptr<ShadowFrame> first_shadow(Recorder& recorder, cpython::Frame* fr
   return shadow;
 }
 
-Val entry_method(Recorder& recorder, PyObject* method, Val source) {
-  const Val result = new_virtual(recorder, VirtualKind::kBoundMethod, &PyMethod_Type);
-  recorder.heap.model(result).real = method;
-  recorder.heap.model(result).items.resize(2);
-  recorder.loading.opening = false;  // whose method it is may well be the same in each call
-  const auto part = [&](uint32_t field, PyObject* object, size_t offset) {
-    const Val value = input(
-        recorder, object, load_input(recorder, GuardOp::kLoadSlot, source, static_cast<Py_ssize_t>(offset), object), 1);
-    if (!value.is_null()) set_field(recorder, result, field, value);
-    return !value.is_null();
-  };
-  const bool whole =
-      part(field::kBoundMethod::kFunction, PyMethod_GET_FUNCTION(method), offsetof(PyMethodObject, im_func)) &&
-      part(field::kBoundMethod::kSelf, PyMethod_GET_SELF(method), offsetof(PyMethodObject, im_self));
-  return whole ? real_container(recorder, result, source) : Val();
-}
-
 Val entry_value(Recorder& recorder, PyObject* object, Val source) {
   const bool list = PyList_CheckExact(object), dict = PyDict_CheckExact(object), method = PyMethod_Check(object);
   const bool shared = (!list && !dict && !method) || Py_REFCNT(object) > 1;
@@ -411,7 +419,7 @@ Val entry_value(Recorder& recorder, PyObject* object, Val source) {
   if (shared) return input(recorder, object, source, 0);
   by_type(recorder, object, source);
   input_guard(recorder, GuardOp::kUnshared, source);
-  if (method) return entry_method(recorder, object, source);
+  if (method) return input_method(recorder, object, source);
   return own(recorder, list ? input_sequence(recorder, object, source, 0, false)
                             : input_dict(recorder, object, source, 0, false));
 }

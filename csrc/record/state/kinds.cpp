@@ -84,7 +84,7 @@ bool is_untouched(Recorder& recorder, PyObject* container) {
 bool may_load(Recorder& recorder, PyObject* object, int depth, Py_ssize_t* room) {
   if (cpython::is_scalar(object) || cpython::shows_memory(object)) return true;
   if (recorder.adapter() != nullptr && recorder.adapter()->is_tensor(object)) return true;
-  if (depth > 0 && !is_container(object)) return true;
+  if (PyMethod_Check(object) || (depth > 0 && !is_container(object))) return true;
   if (!cpython::is_plain_tuple(object) && recorder.reads.facts.get(object, FactKind::kArgument) != nullptr) return true;
   Objects held;
   if (depth > kMaxLoadedDepth || !held_objects(object, depth, &held) || !is_untouched(recorder, object)) return false;
@@ -100,6 +100,7 @@ bool may_load(Recorder& recorder, PyObject* object, int depth, Py_ssize_t* room)
 Val take_by_kind(Recorder& recorder, PyObject* object, const Guard& load) {
   const Val loaded = load_input(recorder, load, object);
   const bool instance = !is_container(object) && !cpython::shows_memory(object) && !cpython::is_scalar(object) &&
+                        !PyMethod_Check(object) &&
                         (recorder.adapter() == nullptr || !recorder.adapter()->is_tensor(object)) &&
                         recorder.reads.facts.get(object, FactKind::kArgument) == nullptr;
   recorder.loading.by_kind = true;

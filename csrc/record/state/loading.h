@@ -36,6 +36,8 @@ struct Numbers {
 
   void undo(const TraceMark&) {}
 
+  // Computed anew by each attempt: the instruction is to be an opaque call with numbers as they are.
+  bool stay_open = false;
   // Kept, in order: an instruction that is given up opens those that it has fixed (open_again).
   Vec<Fixed> fixed;
   // Kept: numbers in classes that the trace changes, by the dict of the class and the name. One too many is only learnt

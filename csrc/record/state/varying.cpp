@@ -79,6 +79,12 @@ Val vary(Recorder& recorder, Val reg, PyObject* value) {
   return reg;
 }
 
+bool changes_size(Recorder& recorder, Val list) {
+  PyObject* object = list.object();
+  return object != nullptr && PyList_CheckExact(object) && recorder.varying() != nullptr &&
+         recorder.varying()->has(object, Varying::sizes());
+}
+
 bool is_varying(const Recorder& recorder, Val reg) {
   const auto known = recorder.numbers.of.find(reg.index());
   if (known == recorder.numbers.of.end() || known->second.guard >= recorder.trace().guards.size()) return false;

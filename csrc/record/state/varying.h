@@ -20,6 +20,7 @@ int find_item(Recorder&, PyObject* dict, PyObject* key, Val* value);  // 1: *val
 bool varies(Recorder&, PyObject* container, PyObject* key, PyObject* value);
 Val load_varying(Recorder&, PyObject* container, PyObject* key, PyObject* value, Guard guard);
 Val vary(Recorder&, Val reg, PyObject* value);
+bool changes_size(Recorder&, Val list);     // it existed before, and has another number of items in each call
 bool is_varying(const Recorder&, Val reg);  // a register that was loaded so
 bool fix(Recorder&, Val reg, PyObject* value);
 void open_again(Recorder&, size_t count);  // what was fixed after that many

@@ -597,6 +597,8 @@ Invoke find_attribute(Recorder& recorder, ShadowFrame& frame, Val object, PyObje
   }
   if (has_name(name, "append") && is_own_list(recorder.heap, object))
     return bind(lookup, method_of_list("append"), object, Val::constant(reinterpret_cast<PyObject*>(type)), name);
+  if (object.is_reg() && cpython::is_scalar_type(type) && has_name(name, "__class__"))  // whatever the number is
+    return found(lookup, Val::constant(reinterpret_cast<PyObject*>(type)));
   if (object.is_reg()) return Invoke::kUnknown;
   getattrofunc getter = type->tp_getattro;
   const cpython::SlotFunctions& slots = cpython::slot_functions();

@@ -179,9 +179,13 @@ Invoke invoke_function(Recorder& recorder, ShadowFrame& frame, Val function, Arg
   if (mark == Mark::kSkip || mark == Mark::kOpaque) return Invoke::kUnknown;
   if (mark == Mark::kConstant && then == Then::kPush && call_constant(recorder, frame, args, pops))
     return Invoke::kStarted;
+  if (then == Then::kPush)
+    if (const Invoke drawn = draw_below(recorder, frame, function.object(), args, pops); drawn != Invoke::kUnknown)
+      return drawn;
   FunctionParts parts;
   if (!function_parts(recorder, function, &parts)) return recorder.live() ? Invoke::kUnknown : Invoke::kStopped;
-  if ((parts.code->co_flags & CO_ASYNC_GENERATOR) != 0 || finds_modules(parts.code)) return Invoke::kUnknown;
+  if ((parts.code->co_flags & CO_ASYNC_GENERATOR) != 0 || finds_modules(parts.code) || draws_many(parts.code))
+    return Invoke::kUnknown;
   if ((parts.code->co_flags & CO_COROUTINE) != 0 && cpython::tracks_coroutine_origins(recorder.thread()))
     return Invoke::kUnknown;
   if (recorder.frames.size() >= record_limits().depth) return Invoke::kUnknown;
@@ -278,6 +282,17 @@ Invoke after_new(Recorder& recorder, ShadowFrame& frame, Val instance, Arguments
   return Invoke::kStarted;
 }
 
+// What the trace has made the weak reference of; Null: it is not known.
+Val made_of(const Trace& trace, Val reference) {
+  for (size_t i = trace.nodes.size(); i-- > 0;) {
+    const Node& node = trace.nodes[i];
+    if (node.op != Op::kPure || node.out != reference.index()) continue;
+    const bool makes = node.a.object() == reinterpret_cast<PyObject*>(cpython::reference_type()) && node.count == 1;
+    return makes ? trace.operands[node.first] : Val();
+  }
+  return Val();
+}
+
 namespace {
 
 // What a partial object adds to the arguments of its call: before those that it is given, keywords too.
@@ -326,17 +341,6 @@ Invoke invoke_instance(Recorder& recorder, ShadowFrame& frame, Val callable, Arg
   if (call == nullptr) return Invoke::kUnknown;
   args.values.insert(args.values.begin(), callable);
   return invoke_function(recorder, frame, Val::constant(call), args, Then::kPush, pops);
-}
-
-// What the trace has made the weak reference of; Null: it is not known.
-Val made_of(const Trace& trace, Val reference) {
-  for (size_t i = trace.nodes.size(); i-- > 0;) {
-    const Node& node = trace.nodes[i];
-    if (node.op != Op::kPure || node.out != reference.index()) continue;
-    const bool makes = node.a.object() == reinterpret_cast<PyObject*>(cpython::reference_type()) && node.count == 1;
-    return makes ? trace.operands[node.first] : Val();
-  }
-  return Val();
 }
 
 void take_referent(Recorder& recorder, ShadowFrame& frame, PyObject* result) {

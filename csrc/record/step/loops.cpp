@@ -175,7 +175,9 @@ bool leaves_loop(Recorder& recorder, ShadowFrame& frame) {
   const Arrival arrival = *found;
   found->before = std::exchange(found->last, now);
   if (arrival.before.bytecodes == arrival.last.bytecodes) return false;
-  const bool chosen = recorder.way_of_loops() == Loops::kBody;
+  const bool open = frame.does(Operation::kForIter) && frame.top().is_reg() &&
+                    recorder.heap.type_of(frame.top()) == &PyRangeIter_Type;  // open_range
+  const bool chosen = open || recorder.way_of_loops() == Loops::kBody;
   const auto since = [&](const Arrival::Place& place) {
     return Size{nodes - place.nodes, bytecodes - place.bytecodes};
   };

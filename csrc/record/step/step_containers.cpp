@@ -8,6 +8,7 @@
 #include "record/state/pending.h"
 #include "record/state/scalars.h"
 #include "record/state/values.h"
+#include "record/step/open_items.h"
 #include "record/step/step.h"
 
 namespace pijit {
@@ -197,7 +198,11 @@ static void load_item(Recorder& recorder, ShadowFrame& frame, Val container, Val
   if (ask_about(recorder, frame, SiteKind::kSubscr, {container, key}, pops, 1)) return;
   PyTypeObject* type = recorder.heap.type_of(container);
   if (type != nullptr && !container.is_reg()) {
-    if (key.is_reg() && !touches_tensor(recorder, key))
+    if (load_open_item(recorder, frame, container, key, pops)) return;
+    if (Val item; find_by_reference(recorder, container, key, &item)) return known(frame, pops, item);
+    const bool special =
+        type->tp_as_mapping != nullptr && type->tp_as_mapping->mp_subscript == cpython::slot_functions().subscript;
+    if (key.is_reg() && !touches_tensor(recorder, key) && !special)  // a method in Python gets the number as it is
       if (const Val forced = force(recorder, key); !forced.is_null()) key = forced;
     if (observe_item(recorder, frame, container, key, pops) || !recorder.live()) return;
     Val item;
@@ -246,6 +251,7 @@ void step_load_slice(Recorder& recorder, ShadowFrame& frame) {
 void step_contains(Recorder& recorder, ShadowFrame& frame, bool invert) {
   Val key = frame.top(2), container = frame.top(1);
   if (ask_about(recorder, frame, SiteKind::kContains, {container, key}, 2, 1, invert ? 1 : 0)) return;
+  if (look_for_open_key(recorder, frame, container, key, 2, invert)) return;
   if (!contains(recorder, frame, container, key, 2, invert) && recorder.live()) {
     PyTypeObject* type = recorder.heap.type_of(container);
     recorder.stop(Abort::kUnknownOperand, std::string("membership in ") + (type == nullptr ? "?" : type->tp_name));
@@ -254,6 +260,9 @@ void step_contains(Recorder& recorder, ShadowFrame& frame, bool invert) {
 
 static void store_item(Recorder& recorder, ShadowFrame& frame, Val container, Val key, Val value, int pops) {
   if (ask_about(recorder, frame, SiteKind::kStoreSubscr, {container, key, value}, pops, 0)) return;
+  recorder.numbers.stay_open = stores_open_item(recorder, container, key);
+  if (recorder.numbers.stay_open)
+    return recorder.stop(Abort::kWrite, "an item at a place that differs from call to call");
   Arguments args;
   args.values = {container, key, value};
   if (write_item(recorder, frame, args, pops)) return;

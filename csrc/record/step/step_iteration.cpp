@@ -130,6 +130,7 @@ int next_item(Recorder& recorder, Val iterator, Val* item) {
 void step_get_iter(Recorder& recorder, ShadowFrame& frame) {
   Val iterable = frame.top();
   if (ask_about(recorder, frame, SiteKind::kIter, {iterable}, 1, 1)) return;
+  if (walk_open_range(recorder, frame, iterable)) return;
   if (!make_iterator(recorder, frame, iterable, 1) && recorder.live()) {
     PyTypeObject* type = recorder.heap.type_of(iterable);
     recorder.stop(Abort::kUnknownOperand, std::string("iteration over ") + (type == nullptr ? "?" : type->tp_name));

@@ -50,6 +50,25 @@ otherwise.
 """
 
 
+LIMITS = """
+## What limits them
+
+Written by hand, from `--report` and `PIJIT_LOG=record,recompiles,exits`, for runs of about three seconds.
+
+- **Recordings that come to nothing.** Lightning, torchrl and torchsde make objects anew that traces name: metadata of
+  metrics, `functools.partial`, TensorDicts, the intervals of a Brownian path. Recording took 0.4 s of 3.6 (Lightning),
+  0.2 s of 2.5 (torchrl, torchsde). Each iterator of a DataLoader is a root of its own with two recordings: 0.1 s of 2
+  (tabular_mlp).
+- **The hook.** An empty Python call takes about three times as long under it. Programs that call much outside of
+  replays lose by that, and no recording shows it: Lightning, skorch.
+- **Replays that are left.** skorch copies a history that grows; pyro reads a stack of contexts, which the trace itself
+  has filled, behind an opaque call: every replay of `svi` is left there.
+- **Opaque calls.** Samplers of random numbers in C, NumPy and environments; torch's engine of autograd is one in each
+  training step. Behind each the guards of what follows are checked again.
+- **What pijit steps aside for.** Transformations of torch.func: maml, per_sample_gradients.
+"""
+
+
 class Failed(Exception):
     """A run that did not end well, and its last line."""
 
@@ -164,19 +183,24 @@ def page(rows: list[Row], options: argparse.Namespace, load: tuple[float, float]
     machine = f"Python {platform.python_version()}, torch {version('torch')}, {os.cpu_count()} cores"
     chosen = "all programs" if options.every == 1 else f"every program number {options.every}, counted by name"
     busy = f"the machine's load was {load[0]:.1f} at the begin and {load[1]:.1f} at the end"
-    return INTRO + "\n".join(
-        [
-            f"One run on {machine}: {chosen}, scale {options.scale:g}, {options.pairs} rounds; {busy}.",
-            "",
-            *(f"- {summary(rows, side)}" for side in options.sides),
-            "",
-            *bars(rows, options.sides),
-            "",
-            f"| {' | '.join(HEAD)} |",
-            f"| {' | '.join('---' for _ in HEAD)} |",
-            *(f"| {' | '.join(cell.replace('|', '/') for cell in row.cells())} |" for row in rows),
-            "",
-        ]
+    return (
+        INTRO
+        + "\n".join(
+            [
+                f"One run on {machine}: {chosen}, scale {options.scale:g}, {options.pairs} rounds; {busy}.",
+                *(f"*{side}* was not measured." for side in SIDES if side not in options.sides),
+                "",
+                *(f"- {summary(rows, side)}" for side in options.sides),
+                "",
+                *bars(rows, options.sides),
+                "",
+                f"| {' | '.join(HEAD)} |",
+                f"| {' | '.join('---' for _ in HEAD)} |",
+                *(f"| {' | '.join(cell.replace('|', '/') for cell in row.cells())} |" for row in rows),
+                "",
+            ]
+        )
+        + LIMITS
     )
 
 

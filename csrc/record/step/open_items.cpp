@@ -209,6 +209,9 @@ bool find_by_reference(Recorder& recorder, Val container, Val reference, Val* it
   if (dict == nullptr || !PyDict_CheckExact(dict) || !reference.is_reg() || PyDict_GET_SIZE(dict) > kMostLooked ||
       recorder.heap.type_of(reference) != cpython::reference_type())
     return false;
+  // What C code calls is better left to an opaque call than followed: the trace would end where it has effects.
+  for (const auto& frame : recorder.frames)
+    if (frame->drive) return false;
   PyObject *object = made_of(recorder.trace(), reference).object(), *key, *value;
   if (object == nullptr || !cpython::is_native_key(object)) return false;
   for (Py_ssize_t position = 0; PyDict_Next(dict, &position, &key, &value) != 0;) {

@@ -238,7 +238,7 @@ def args():
     return (9,)
 
 
-# %% caches_in_driven_generators: stops; k = 1 -> 5
+# %% caches_in_driven_generators: k = 1 -> 5
 from functools import lru_cache, singledispatch
 
 seen = []

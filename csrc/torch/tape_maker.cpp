@@ -10,6 +10,7 @@
 #include <c10/util/Type.h>
 #include <torch/csrc/autograd/function.h>
 #include <torch/csrc/autograd/functions/accumulate_grad.h>
+#include <torch/csrc/autograd/functions/tensor.h>
 
 #include <algorithm>
 #include <typeinfo>
@@ -74,6 +75,10 @@ bool takes_indices(const std::string& name) {
 
 bool is_torchs_own(const Function& function) {
   const std::string name = c10::demangle(typeid(function).name());
+  if (name == "torch::autograd::CopySlices") {  // of a write to a view; it runs the function of the write
+    const auto& write = static_cast<const torch::autograd::CopySlices&>(function).fn;
+    return write && !has_hooks(*write) && is_torchs_own(*write);
+  }
   return name.rfind("torch::autograd::generated::", 0) == 0 || name == "torch::autograd::CopyBackwards";
 }
 
@@ -103,6 +108,7 @@ class Maker final : public TapeMaker, public BelowAutograd {
   bool end(size_t index, const Reg* regs) noexcept override {
     try {
       looks_.reset();
+      if (now().is_plain && !all_.why.empty()) forget();
       if (!all_.why.empty()) return false;
       const TapeNode& node = all_.of.nodes[index];
       return node.op == nullptr ? end_engine() : end_node(node, regs);
@@ -123,11 +129,14 @@ class Maker final : public TapeMaker, public BelowAutograd {
   bool begin_node(const TapeNode& node, const Reg* regs);
   bool end_node(const TapeNode& node, const Reg* regs);
   bool load(const TapeNode& node, const Reg* regs);
+  bool begin_plain(const TapeNode& node, const Reg* regs);
+  void forget();
   bool begin_engine(const TapeNode& node, const Reg* regs);
   bool end_engine();
   void give_back();
   bool walk(const std::vector<at::Tensor>& operands, size_t roots);
   uint32_t met(const at::Tensor& tensor);
+  bool note_written();
   bool choose();
   bool check_writes();
   SeenArgument argument(const c10::IValue& value);
@@ -300,11 +309,30 @@ bool Maker::load(const TapeNode& node, const Reg* regs) {
   return true;
 }
 
+// It makes tensors that something under gradients may write to, as what is scattered into zeros.
+bool Maker::begin_plain(const TapeNode& node, const Reg* regs) {
+  if (node.gives_numbers || node.writes.empty() || !node.written.empty()) return true;
+  now().is_plain = now().looked = true;
+  if (load(node, regs)) {
+    looks_.emplace(this);
+  } else {
+    forget();
+  }
+  return true;
+}
+
+// Only a node under gradients has to be known.
+void Maker::forget() {
+  all_.why.clear();
+  now() = SeenNode();
+}
+
 bool Maker::begin_node(const TapeNode& node, const Reg* regs) {
   const auto requires_grad = [&](uint32_t reg) {
     return regs[reg].rep == Rep::kTensor && static_cast<const Impl*>(regs[reg].tensor)->requires_grad();
   };
-  if (!c10::GradMode::is_enabled() || std::none_of(node.reads.begin(), node.reads.end(), requires_grad)) return true;
+  if (!c10::GradMode::is_enabled()) return true;
+  if (std::none_of(node.reads.begin(), node.reads.end(), requires_grad)) return begin_plain(node, regs);
   if (!load(node, regs)) return false;
   if (node.gives_numbers || (node.writes.empty() && node.written.empty())) return true;  // it only looks
   now().looked = true;
@@ -327,19 +355,23 @@ bool Maker::end_node(const TapeNode& node, const Reg* regs) {
     seen.results.emplace_back(reg, value);
     seen.functions.push_back(tensor.grad_fn() ? torch::autograd::impl::gradient_edge(tensor) : torch::autograd::Edge());
   }
+  const bool is_known =
+      std::none_of(seen.results.begin(), seen.results.end(), [](const auto& result) { return result.second == kNone; });
+  const auto is_integral = [&](uint32_t value) {
+    return value != kNone && c10::isIntegralType(all_.values[value].dtype, false);
+  };
+  const bool hides_sizes =
+      std::any_of(seen.loaded.begin(), seen.loaded.end(), is_integral) && !takes_indices(node.op->call().name);
+  if (seen.is_plain && (!is_known || seen.has_gradients || hides_sizes)) forget();
+  if (seen.is_plain || !seen.looked) return true;
+  if (!seen.has_gradients && node.written.empty() && is_known && !hides_sizes) return seen.is_plain = true;
   if (!seen.has_gradients) {
     seen.functions.clear();
     seen.results.clear();
     return true;
   }
-  for (const auto& [reg, value] : seen.results)
-    if (value == kNone) return fail("a result that was made out of sight");
-  const auto is_integral = [&](uint32_t value) {
-    return value != kNone && c10::isIntegralType(all_.values[value].dtype, false);
-  };
-  if (std::any_of(seen.loaded.begin(), seen.loaded.end(), is_integral) && !takes_indices(node.op->call().name))
-    return fail(node.op->call().name + " takes a tensor of integers");
-  return true;
+  if (!is_known) return fail("a result that was made out of sight");
+  return hides_sizes ? fail(node.op->call().name + " takes a tensor of integers") : true;
 }
 
 // -- the engine
@@ -373,8 +405,27 @@ bool Maker::walk(const std::vector<at::Tensor>& operands, size_t roots) {
   return all_.leaves.empty() ? fail("no leaf") : true;
 }
 
+// What something under gradients writes to is made by the tape, too.
+bool Maker::note_written() {
+  for (const SeenNode& seen : all_.nodes) {
+    if (!seen.has_gradients) continue;
+    for (const SeenOperator& each : seen.operators)
+      for (size_t i = 0; i < each.arguments.size() && each.info->mutates; ++i) {
+        if (!each.info->arguments[i].written || each.arguments[i].kind != SeenArgument::kTensor) continue;
+        for (uint32_t value : all_.values.sharing(each.arguments[i].values[0])) {
+          const uint32_t node = all_.values[value].node;
+          if (node != kNone) all_.nodes[node].taped |= all_.nodes[node].is_plain;
+          if (node == kNone || !(all_.nodes[node].is_plain || all_.nodes[node].has_gradients))
+            return fail(each.info->full + " writes to a tensor that was there before");
+        }
+      }
+  }
+  return true;
+}
+
 // Nodes that the pass goes through are taped, and those that read of them what they give to no one outside.
 bool Maker::choose() {
+  if (!note_written()) return false;
   Vec<bool> made(all_.of.shown.size());  // by register: by a node that is taped
   for (size_t i = 0; i + 1 < all_.nodes.size(); ++i) {
     const TapeNode& node = all_.of.nodes[i];
@@ -388,8 +439,8 @@ bool Maker::choose() {
       return fail(node.op->call().name + " writes to what gradients flow through");
     const bool looks = node.writes.empty() && node.written.empty();
     if (looks && reads && node.op->is_of_form()) seen.taped = true;
-    if (!seen.has_gradients || (!visited && !reads)) continue;
-    seen.taped = true;
+    seen.taped |= seen.has_gradients && (visited || reads);
+    if (!seen.taped) continue;
     for (const auto& [reg, value] : seen.results) {
       made[reg] = true;
       if (all_.of.stored[reg]) return fail("a tensor under gradients is handed on in the middle");

@@ -36,6 +36,7 @@ struct SeenOperator {
 struct SeenNode {
   bool looked = false;  // it may have made something that requires gradients
   bool has_gradients = false;
+  bool is_plain = false;  // it makes tensors without gradients, and what it does is known: it may be taped
   bool taped = false;
   bool draws = false;
   Vec<uint32_t> loaded;  // by TapeNode::reads: the values of tensors; kNone: a number

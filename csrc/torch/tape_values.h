@@ -36,6 +36,10 @@ class TapeValues {
   // kNone: it was never met.
   uint32_t find(const at::Tensor& tensor);
   uint32_t add(const at::Tensor& tensor, uint32_t node);
+  // All values in the memory of this one, it among them.
+  const c10::SmallVector<uint32_t, 2>& sharing(uint32_t value) const {
+    return by_storage_.at(all_[value].storage._unsafe_get_target());
+  }
 
  private:
   std::vector<TapeValue> all_;

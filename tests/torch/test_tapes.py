@@ -121,6 +121,18 @@ def written(model: nn.Module, x: Tensor, y: Tensor) -> Any:
     return F.smooth_l1_loss(out, x[:, 1:]) + F.nll_loss(F.log_softmax(out, 1), y, reduction="sum"), out
 
 
+def scattered(model: nn.Module, x: Tensor, y: Tensor) -> Any:
+    out = model(x)
+    rows = torch.tensor([0, 1, 1, 2, 0, 2])
+    summed = torch.zeros_like(out[:3], requires_grad=False).index_add_(0, rows, out)
+    most = torch.full((3, 4), -1e9).scatter_reduce(0, rows[:, None].expand(-1, 4), out, "amax", include_self=False)
+    filled = torch.zeros(6, 4)
+    filled[1:] = out[:-1] * 2
+    noise = torch.rand(6, 4)
+    noise[0] = out[1]
+    return (summed.square().mean() + most.exp().mean() + (filled * noise).sum() + F.cross_entropy(out, y), summed)
+
+
 def sorted_rows(model: nn.Module, x: Tensor, y: Tensor) -> Any:
     top, at = model(x).topk(2, dim=1)
     return top.cumsum(1).mean() + model(x).sort(1).values[:, 0].sum() + top.std(), at
@@ -132,7 +144,7 @@ def unused(model: nn.Module, x: Tensor, y: Tensor) -> Any:
     return F.cross_entropy(out, y), float(spread.detach()), spread.item()
 
 
-LOSSES = [log_sum, masked, teacher, views, several, written, sorted_rows, unused]
+LOSSES = [log_sum, masked, teacher, views, several, written, scattered, sorted_rows, unused]
 
 
 @pytest.mark.parametrize("loss_of", LOSSES, ids=lambda loss: loss.__name__)
@@ -342,11 +354,13 @@ def test_a_branch_before_the_engine() -> None:
         def step(x: Tensor, y: Tensor, limit: float) -> Any:
             model.zero_grad()
             out = model(x)
-            loss = F.cross_entropy(out, y)
+            pooled = torch.zeros(2, 4).index_add_(0, y % 2, out)
+            pooled[1:] = out[:1] * 2
+            loss = F.cross_entropy(out, y) + pooled.square().mean()
             if loss.item() > limit:
                 loss = loss * 0.5 + out.square().mean()
             loss.backward()
-            return loss, out
+            return loss, out, pooled
 
         return model, step
 

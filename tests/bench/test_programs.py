@@ -52,7 +52,7 @@ def test_a_program_that_prints_something_else_is_told(monkeypatch):
     import run as runner
 
     printed = iter([b"loss 1.0\nweights a\n", b"loss 1.0\nweights b\n", b"loss 1.0\nweights a\n"])
-    times = {"thread": 1.0, "records": 1, "replays": 2}
+    times = {"thread": 1.0, "records": 1, "replays": 2, "exits": 0, "opaque": 0}
     monkeypatch.setattr(runner, "run", lambda *arguments: (next(printed), times))
     row = runner.measure("hmm", ["pijit"], 1.0, 1)
     assert row.wrong == "prints something else: 'weights a' and 'weights b'"

@@ -40,6 +40,7 @@ def described(file, **changes):
         "segments": [],
         "constants": 0,
         "bytes": 100,
+        "tapes": [],
         "opaque_calls": 1,
         "ends": "return",
         "stop": None,

@@ -351,8 +351,8 @@ Val input(Recorder& recorder, PyObject* object, Val source, int depth) {
   const uint64_t way = recorder.varying() != nullptr ? argument_way(recorder.trace(), source) : 0;
   const bool missed = way != 0 && recorder.varying()->has_argument(way);
   const bool differs = missed || (way != 0 && recorder.loading.opening);
-  const bool loaded = source.index() >= recorder.trace().inputs && !recorder.frames.in_the_middle;
-  if ((loaded || missed) && cpython::is_value_type(Py_TYPE(object))) {
+  const bool loaded = source.index() >= recorder.trace().inputs;
+  if ((loaded || missed) && !recorder.frames.in_the_middle && cpython::is_value_type(Py_TYPE(object))) {
     input_guard(recorder, GuardOp::kEqual, source).expected = object;
     return recorder.reads.owned(object);
   }

@@ -247,7 +247,7 @@ def f(items):
     return seen
 
 
-# %% logging_finds_its_caller: f(3); change log.setLevel(logging.DEBUG)
+# %% logging_finds_its_caller: leaves; f(3); change log.setLevel(logging.DEBUG)
 import logging
 
 seen = []

@@ -127,14 +127,6 @@ class RecordApi {
   virtual void stop(const char* code, std::string reason) = 0;
 };
 
-// A call that a recording does not follow.
-enum class ForeignCall : uint8_t {
-  kUnknown,
-  kIdle,      // no effect on tensors and guards, and what it gives is of the same kind at each call
-  kWrites,    // writes to the tensors that it is given, and to nothing else; one that fails must not be called again
-  kBackward,  // computes gradients of what it is given, and keeps them in leaves
-};
-
 class Adapter {
  public:
   virtual ~Adapter() = default;

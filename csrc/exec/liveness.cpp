@@ -17,6 +17,7 @@
 #include "ir/log.h"
 #include "plan/regions.h"
 #include "plan/segment.h"
+#include "plan/steps.h"
 #include "plan/tapes.h"
 
 namespace pijit {
@@ -429,6 +430,7 @@ void mark_scalars(Trace* trace) {
 
 void finish_trace(Trace& trace) {
   find_undone(trace);
+  note_foreign_calls(&trace);
   mark_scalars(&trace);
   compile_guards(trace);
 }

@@ -12,6 +12,14 @@
 
 namespace pijit {
 
+// A call that a recording does not follow.
+enum class ForeignCall : uint8_t {
+  kUnknown,
+  kIdle,      // no effect on tensors and guards, and what it gives is of the same kind at each call
+  kWrites,    // writes to the tensors that it is given, and to nothing else; one that fails must not be called again
+  kBackward,  // computes gradients of what it is given, and keeps them in leaves
+};
+
 struct OperatorCall;
 
 // One executable operation of a trace.

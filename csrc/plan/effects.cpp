@@ -9,8 +9,6 @@
 #include <string>
 
 #include "adapter.h"
-#include "cpython/lru_cache.h"
-#include "ir/adapter_slot.h"
 #include "ir/call.h"
 #include "ir/log.h"
 
@@ -47,7 +45,7 @@ class StretchFinder {
   void classify();
   Part part_of(const Node& node, const Step& step) const;
   Part part_of_operation(const Node& node, const Step& step) const;
-  Part part_of_opaque(const Node& node) const;
+  static Part part_of_opaque(const Node& node);
   void note_memory();
   uint32_t base(uint32_t reg) noexcept {
     while (base_[reg] != reg) reg = base_[reg] = base_[base_[reg]];
@@ -81,17 +79,9 @@ class StretchFinder {
   std::vector<PyObject*> constant_;  // by register: the tensor that guards find there each time
 };
 
-Part StretchFinder::part_of_opaque(const Node& node) const {
-  PyObject* callable = callable_of(trace_, node);
-  if (callable == nullptr) return Part::kNone;
-  switch (current_adapter()->foreign_call(callable)) {
-    case ForeignCall::kIdle:
-      return Part::kIdle;
-    case ForeignCall::kBackward:
-      return Part::kBackward;
-    default:
-      return cpython::is_cache_of_types(callable) ? Part::kIdle : Part::kNone;
-  }
+Part StretchFinder::part_of_opaque(const Node& node) {
+  if (node.foreign == ForeignCall::kIdle) return Part::kIdle;
+  return node.foreign == ForeignCall::kBackward ? Part::kBackward : Part::kNone;
 }
 
 Part StretchFinder::part_of_operation(const Node& node, const Step& step) const {

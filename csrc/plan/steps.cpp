@@ -5,6 +5,9 @@
 #include <iterator>
 #include <string>
 
+#include "adapter.h"
+#include "cpython/lru_cache.h"
+#include "ir/adapter_slot.h"
 #include "ir/call.h"
 #include "ir/log.h"
 
@@ -108,6 +111,16 @@ Step step_of(const Trace& trace, const Node& node) {
       for (uint32_t i = 0; i < node.outs_count; ++i) step.writes.push_back(trace.outs[node.outs_first + i]);
   }
   return step;
+}
+
+void note_foreign_calls(Trace* trace) {
+  for (Node& node : trace->nodes) {
+    PyObject* callable = node.op == Op::kOpaque ? callable_of(*trace, node) : nullptr;
+    if (callable == nullptr) continue;
+    if (current_adapter() != nullptr) node.foreign = current_adapter()->foreign_call(callable);
+    if (node.foreign == ForeignCall::kUnknown && cpython::is_cache_of_types(callable))
+      node.foreign = ForeignCall::kIdle;
+  }
 }
 
 PyObject* callable_of(const Trace& trace, const Node& node) {

@@ -5,8 +5,6 @@
 #include <set>
 #include <utility>
 
-#include "adapter.h"
-#include "ir/adapter_slot.h"
 #include "ir/call.h"
 #include "ir/log.h"
 #include "plan/steps.h"
@@ -110,9 +108,8 @@ class EngineCall {
   std::vector<std::pair<Val, Val>> named_;
 };
 
-bool is_engine(const Trace& trace, const Node& node) {
-  PyObject* callable = node.op == Op::kOpaque ? callable_of(trace, node) : nullptr;
-  return callable != nullptr && current_adapter()->foreign_call(callable) == ForeignCall::kBackward;
+bool is_engine(const Node& node) {
+  return node.op == Op::kOpaque && node.foreign == ForeignCall::kBackward;
 }
 
 class TapeFinder {
@@ -123,7 +120,7 @@ class TapeFinder {
     auto found = std::make_shared<Tapes>();
     uint32_t least = 0;
     for (uint32_t at = 0; at < trace_.nodes.size(); ++at) {
-      if (!is_engine(trace_, trace_.nodes[at])) continue;
+      if (!is_engine(trace_.nodes[at])) continue;
       EngineCall call;
       if (call.read(trace_, trace_.nodes[at])) {
         uint32_t first = at;
@@ -240,8 +237,7 @@ bool& records_tapes() noexcept {
 }
 
 bool computes_gradients(const Trace& trace) {
-  if (current_adapter() == nullptr) return false;
-  return std::any_of(trace.nodes.begin(), trace.nodes.end(), [&](const Node& node) { return is_engine(trace, node); });
+  return std::any_of(trace.nodes.begin(), trace.nodes.end(), is_engine);
 }
 
 std::shared_ptr<Tapes> find_tapes(const Trace& trace, const Vec<uint32_t>& seen) {

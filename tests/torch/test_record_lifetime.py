@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import weakref
 from collections.abc import Callable
 from types import SimpleNamespace
@@ -156,3 +159,36 @@ def test_training(jit: Jit) -> None:
     watched = parts(model)
     del model
     assert alive(watched) == []
+
+
+DEAD_CALLABLES = """
+import gc, zlib, torch, pijit
+
+class Holder: ...
+
+h = Holder()
+
+def of_an_attribute(x):
+    return h.call(x), x
+
+def of_a_global(x):
+    return G(x), x
+
+for function in (of_an_attribute, of_a_global):
+    jitted = pijit.jit(function)
+    for _ in range(6):
+        h.call = G = zlib.compressobj().compress
+        assert jitted(b"a" * 10) == (bytes.fromhex("789c"), b"a" * 10)
+        del h.call, G
+        gc.collect()
+print("done")
+"""
+
+
+def test_what_an_opaque_call_has_called_is_dead() -> None:
+    """Nothing asks it again when the trace is made ready for the next call."""
+    environment = os.environ | {"PYTHONMALLOC": "debug"}  # what is freed is overwritten
+    made = subprocess.run(
+        [sys.executable, "-c", DEAD_CALLABLES], capture_output=True, text=True, env=environment, check=False
+    )
+    assert (made.returncode, made.stdout) == (0, "done\n"), made.stderr

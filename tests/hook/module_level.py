@@ -1,4 +1,4 @@
-"""Runs what stands at the top level of a module, for tests of enable() (test_automatic.py, test_running.py)."""
+"""Runs what stands at the top level of a module, for tests of enable()."""
 
 from __future__ import annotations
 
@@ -24,4 +24,30 @@ def at_module_level(source: str, **names: Any) -> dict[str, Any]:
         exec(code, names)
     finally:
         pijit.disable()
+    return names
+
+
+def entered_loops(name: str) -> list[Any]:
+    """The reports of the loops of a function, or a module, that were entered while it ran."""
+    return [entry for entry in _core.entries() if entry["entered"] and entry["name"].startswith(f"{name}:")]
+
+
+def same(a: Any, b: Any) -> bool:
+    torch = importlib.import_module("torch")
+    if isinstance(a, torch.Tensor):
+        return bool(torch.equal(a, b))
+    if isinstance(a, list | tuple):
+        return len(a) == len(b) and all(map(same, a, b))
+    if isinstance(a, dict):
+        return list(a) == list(b) and all(same(a[key], b[key]) for key in a)
+    return type(a) is type(b) and repr(a) == repr(b)
+
+
+def plain_and_enabled(source: str) -> dict[str, Any]:
+    """A program in plain Python and under enable(): what it names `left` is the same. Gives the names of the second."""
+    torch = importlib.import_module("torch")
+    plain: dict[str, Any] = {"torch": torch, "X": torch.ones(3), "pijit": pijit}
+    exec(compile(source, "<module>", "exec"), plain)
+    names = at_module_level(source)
+    assert same(plain["left"], names["left"])
     return names

@@ -7,10 +7,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from module_level import at_module_level, report
+from module_level import entered_loops, plain_and_enabled, report
 
 import pijit
-from pijit import _core
 
 pytestmark = [
     pytest.mark.torch,
@@ -40,29 +39,9 @@ def weights(): return [p.detach().clone() for p in net.parameters()]
 """
 
 
-def loops(name: str) -> list[Any]:
-    """The reports of the loops of a function that were entered while it ran."""
-    return [entry for entry in _core.entries() if entry["entered"] and entry["name"].startswith(f"{name}:")]
-
-
-def same(a: Any, b: Any) -> bool:
-    if isinstance(a, torch.Tensor):
-        return bool(torch.equal(a, b))
-    if isinstance(a, list | tuple):
-        return len(a) == len(b) and all(map(same, a, b))
-    if isinstance(a, dict):
-        return list(a) == list(b) and all(same(a[key], b[key]) for key in a)
-    return type(a) is type(b) and repr(a) == repr(b)
-
-
 def both(body: str, call: str = "result = fit()", setup: str = NET) -> dict[str, Any]:
     """The same program in plain Python and under enable(): all that it leaves is the same."""
-    source = setup + body + "\n" + call + "\nleft = (result, weights(), said, torch.rand(3))\n"
-    plain: dict[str, Any] = {"torch": torch, "X": torch.ones(3), "pijit": pijit}
-    exec(compile(source, "<module>", "exec"), plain)
-    names = at_module_level(source)
-    assert same(plain["left"], names["left"])
-    return names
+    return plain_and_enabled(f"{setup}{body}\n{call}\nleft = (result, weights(), said, torch.rand(3))\n")
 
 
 STEP = """
@@ -83,7 +62,7 @@ def fit():
         total += loss.item()
     return total, i, x, loss, sorted(locals())
 """)
-        (loop,) = loops("fit")
+        (loop,) = entered_loops("fit")
         assert loop["replays"] > 150
         assert loop["records"] <= 3
 
@@ -100,7 +79,7 @@ def prepared():
 """,
             "result = prepared()",
         )
-        (loop,) = loops("prepared")
+        (loop,) = entered_loops("prepared")
         assert loop["replays"] > 100
 
     def test_the_option_is_off(self) -> None:
@@ -115,7 +94,7 @@ def unentered():
             both(body, "result = unentered()")
         finally:
             pijit.config.update(before)
-        assert not loops("unentered")
+        assert not entered_loops("unentered")
 
     def test_a_method(self) -> None:
         names = both(
@@ -130,7 +109,7 @@ class Trainer:
 """,
             "trainer = Trainer()\nresult = trainer.run(300)",
         )
-        (loop,) = loops("Trainer.run")
+        (loop,) = entered_loops("Trainer.run")
         assert loop["replays"] > 150
         assert report(names["trainer"])["records"] == 0
 
@@ -148,7 +127,7 @@ def turning():
 """,
             "result = turning()",
         )
-        assert sum(loop["replays"] for loop in loops("turning")) > 150
+        assert sum(loop["replays"] for loop in entered_loops("turning")) > 150
 
     def test_epochs_around_it(self) -> None:
         """The inner loop is entered, and its traces go on to its next beginning."""
@@ -167,7 +146,7 @@ def epochs():
 """,
             "result = epochs()",
         )
-        assert sum(loop["replays"] for loop in loops("epochs")) > 60
+        assert sum(loop["replays"] for loop in entered_loops("epochs")) > 60
 
     def test_break_continue_and_else(self) -> None:
         both(
@@ -187,7 +166,7 @@ def breaking():
 """,
             "result = breaking()",
         )
-        assert loops("breaking")
+        assert entered_loops("breaking")
 
     def test_an_exception_in_the_middle(self) -> None:
         both(
@@ -212,7 +191,7 @@ except KeyError as error:
     result = (error.args, [entry.lineno for entry in traceback.extract_tb(error.__traceback__)])
 """,
         )
-        assert loops("failing")
+        assert entered_loops("failing")
 
     def test_random_numbers_and_foreign_iterators(self) -> None:
         both(
@@ -229,7 +208,7 @@ def loading():
 """,
             "result = loading()",
         )
-        assert loops("loading")
+        assert entered_loops("loading")
 
     def test_a_generator_gives_the_items(self) -> None:
         both(
@@ -243,7 +222,7 @@ def drawing():
 """,
             "result = drawing()",
         )
-        assert loops("drawing")
+        assert entered_loops("drawing")
 
     def test_printing(self, capsys: pytest.CaptureFixture[str]) -> None:
         both(
@@ -258,7 +237,7 @@ def printing():
         lines = capsys.readouterr().out.splitlines()
         assert len(lines) == 30
         assert lines[:15] == lines[15:]
-        assert loops("printing")
+        assert entered_loops("printing")
 
 
 class TestChanges:
@@ -281,7 +260,7 @@ def changing():
 """,
             "result = changing()",
         )
-        assert loops("changing")
+        assert entered_loops("changing")
 
     def test_a_second_call(self) -> None:
         """It is recorded as any second call, with a net of its own."""
@@ -314,7 +293,7 @@ def epoch_of(k):
 """,
             "result = [epoch_of(k) for k in range(4)]",
         )
-        assert loops("epoch_of")
+        assert entered_loops("epoch_of")
 
 
 class TestLeavingAlone:
@@ -329,7 +308,7 @@ def counting():
 """,
             "result = counting()",
         )
-        assert not loops("counting")
+        assert not entered_loops("counting")
 
     def test_a_tracer_sees_all(self) -> None:
         """One that is set before, and one that is set in the loop."""
@@ -412,5 +391,5 @@ def compared():
             )
         finally:
             pijit.config.give_up = before
-        (loop,) = loops("compared")
+        (loop,) = entered_loops("compared")
         assert loop["compared"] > 0

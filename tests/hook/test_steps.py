@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from module_level import at_module_level
+from module_level import entered_loops, plain_and_enabled
 
 import pijit
 from pijit import _core
@@ -54,33 +54,17 @@ def deeper(text: str, by: int = 1) -> str:
 
 
 def loops(name: str = "<module>") -> list[Any]:
-    """The reports of the loops of a function, or a module, that were entered while it ran."""
-    return [entry for entry in _core.entries() if entry["entered"] and entry["name"].startswith(f"{name}:")]
+    return entered_loops(name)
 
 
 def replays(name: str = "<module>") -> int:
     return sum(loop["replays"] for loop in loops(name))
 
 
-def same(a: Any, b: Any) -> bool:
-    if isinstance(a, torch.Tensor):
-        return bool(torch.equal(a, b))
-    if isinstance(a, list | tuple):
-        return len(a) == len(b) and all(map(same, a, b))
-    if isinstance(a, dict):
-        return list(a) == list(b) and all(same(a[key], b[key]) for key in a)
-    return type(a) is type(b) and repr(a) == repr(b)
-
-
 def both(body: str, result: str = "loss, i, x", setup: str = NET) -> dict[str, Any]:
     """The same program in plain Python and under enable(): all that it leaves is the same."""
-    source = f"{setup}{body}\nleft = (({result}), weights(), said, torch.rand(3))\n"
-    plain: dict[str, Any] = {"torch": torch, "X": torch.ones(3), "pijit": pijit}
-    exec(compile(source, "<module>", "exec"), plain)
     pijit.reset()
-    names = at_module_level(source)
-    assert same(plain["left"], names["left"])
-    return names
+    return plain_and_enabled(f"{setup}{body}\nleft = (({result}), weights(), said, torch.rand(3))\n")
 
 
 class TestModuleLevel:

@@ -146,15 +146,15 @@ def test_models_that_take_turns(keeps: bool) -> None:
     assert run(True) == run(False)
 
 
+def step_of_a_weight(weight: Tensor, x: Tensor) -> Tensor:
+    loss = torch.tanh(x @ weight).square().mean()
+    loss.backward()
+    return loss
+
+
 def test_leaves_go_with_the_last_result() -> None:
     """A trace that lives on, and its tapes, keep no weights that nothing else holds."""
-
-    def step(weight: Tensor, x: Tensor) -> Tensor:
-        loss = torch.tanh(x @ weight).square().mean()
-        loss.backward()
-        return loss
-
-    fast = pijit.jit(step)
+    fast = pijit.jit(step_of_a_weight)
     for count in (2, 3, 4, 9):
         weight = torch.ones(5, 4, requires_grad=True)
         gone = weakref.ref(weight)
@@ -176,12 +176,7 @@ def test_leaves_go_with_the_last_result() -> None:
 
 
 def test_leaves_go_at_once() -> None:
-    def step(weight: Tensor, x: Tensor) -> Tensor:
-        loss = torch.tanh(x @ weight).square().mean()
-        loss.backward()
-        return loss
-
-    fast = pijit.jit(step)
+    fast = pijit.jit(step_of_a_weight)
     for count in (2, 3, 4, 9):
         weight = torch.ones(5, 4, requires_grad=True)
         gone = weakref.ref(weight)

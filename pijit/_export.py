@@ -174,7 +174,7 @@ def export(
         fn: a function or module, which is called once, and only once; or a `pijit.graph.Graph`, which is not called.
         args: its arguments.
         format: one of `pijit.formats()`.
-        path: where to write a file, whole or not at all. None: the object is returned.
+        path: where to write a file, whole or not at all; for "cpp" a directory. None: the object is returned.
         dynamic: which sizes stay free. None and True: all that the program leaves free. False: none. Or those of some
             inputs: `{"x": {0: "batch"}}`, by name of the input and number of the axis, with a name for the size.
         kwargs: keyword arguments of `fn`, as a dict.
@@ -204,7 +204,8 @@ def export(
     """
     module = _formats.load(format)
     _check_options(module, options)
-    target = None if path is None else _target(path)
+    directory = getattr(module, "DIRECTORY", False)
+    target = None if path is None else _target(path, directory)
     if hasattr(module, "make_of_call"):
         _check_call(fn, args, kwargs, decisions, also, module.NAME)
         made = module.make_of_call(fn, args, kwargs or {}, decisions=decisions, dynamic=dynamic, **options)
@@ -213,7 +214,7 @@ def export(
         made = module.make(with_sizes(graph, dynamic), dynamic=dynamic, **options)
     if target is None:
         return made
-    write_whole(target, lambda beside: module.write(made, beside))
+    write_whole(target, lambda beside: module.write(made, beside), directory)
     return target
 
 
@@ -264,21 +265,25 @@ def _graph_of(
     return captured(fn, args, kwargs or {}, dynamic, decisions)  # type: ignore[arg-type]
 
 
-def _target(path: "str | os.PathLike[str]") -> Path:
-    """The file to write; `ExportError` if no file can be there."""
+def _target(path: "str | os.PathLike[str]", directory: bool) -> Path:
+    """The file or directory to write; `ExportError` if none can be there."""
     try:
         target = Path(path)
     except TypeError:
         raise UsageError(f"path= takes the name of a file, not {describe(path)}") from None
-    if target.is_dir():
+    if directory and target.exists() and not target.is_dir():
+        raise ExportError(f"{target} is a file; give the name of a directory, which the format writes")
+    if target.is_dir() and not directory:
         raise ExportError(f"{target} is a directory; give the name of a file in it")
     if not target.parent.is_dir():
         raise ExportError(f"{target} cannot be written: the directory {target.parent} does not exist")
     return target
 
 
-def write_whole(target: Path, write: Callable[[Path], None]) -> None:
+def write_whole(target: Path, write: Callable[[Path], None], directory: bool = False) -> None:
     """Has `write` write a file of this name, and others beside it, and puts them in place when all are written.
+
+    With `directory` it writes a directory of this name; other files in one that is there already stay.
 
     Raises:
         ExportError: the directory or disk does not take them. Nothing is left then.
@@ -290,12 +295,15 @@ def write_whole(target: Path, write: Callable[[Path], None]) -> None:
         raise ExportError(f"{target} cannot be written: {error.strerror or error}") from error
     try:
         write(new / target.name)
-        written = sorted(new.iterdir(), key=lambda file: file.name == target.name)
+        source, goal = (new / target.name, target) if directory else (new, target.parent)
+        written = sorted(source.iterdir(), key=lambda file: file.name == target.name)
         for file in written:
             _to_disk(file)
+        if directory:
+            goal.mkdir(exist_ok=True)
         for file in written:
-            file.replace(target.parent / file.name)
-        _to_disk(target.parent)
+            file.replace(goal / file.name)
+        _to_disk(goal)
     except PijitError:
         raise
     except OSError as error:

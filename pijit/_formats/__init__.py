@@ -17,7 +17,8 @@ A format that needs more than the graph has, in the place of `make`,
 
 Importing the module imports no framework: `make` and `write` do. `make` is given a graph whose `symbols` are the sizes
 that stay free, so that it need not look at `dynamic`. `write` is given a path in an empty directory: what it writes
-there is moved to its place when all of it is written.
+there is moved to its place when all of it is written. With `DIRECTORY = True` the path is that of a directory, which
+`write` makes; what it writes replaces files of these names in a directory that is there already.
 
 The package is not called `formats`: importing it would put a module in the place of the function `pijit.formats`.
 """

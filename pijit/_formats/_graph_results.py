@@ -40,18 +40,19 @@ def checks(graph: Graph) -> Iterator[str]:
 
 def named_results(graph: Graph) -> Iterator[tuple[str, Value]]:
     """Outputs by the keys under which the call returns them, then "<path>.updated" for what it writes to."""
-    yield from _named(graph.outputs, "")
+    yield from named(graph.outputs)
     paths = {value.name: value.path or value.name for value in (*graph.inputs, *graph.parameters)}
     for name, value in graph.updates:
         yield f"{paths[name]}.updated", value
 
 
-def _named(structure: Any, prefix: str) -> Iterator[tuple[str, Value]]:
+def named(structure: Any, prefix: str = "") -> Iterator[tuple[str, Value]]:
+    """The values in a structure, by the keys under which they are found."""
     if isinstance(structure, Value):
         yield prefix or "output", structure
     elif isinstance(structure, Mapping):
         for key, item in structure.items():
-            yield from _named(item, f"{prefix}.{key}" if prefix else str(key))
+            yield from named(item, f"{prefix}.{key}" if prefix else str(key))
     elif isinstance(structure, tuple | list):
         for at, item in enumerate(structure):
-            yield from _named(item, f"{prefix or 'output'}.{at}" if len(structure) > 1 else prefix)
+            yield from named(item, f"{prefix or 'output'}.{at}" if len(structure) > 1 else prefix)

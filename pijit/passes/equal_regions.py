@@ -10,8 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from pijit.graph.model import Graph, Node, Region, Slice, Value, regions, replaced
-from pijit.graph.run import bind, caller
-from pijit.graph.torch_run import resolve
+from pijit.graph.run import bind, caller, resolve
 
 _SMALLEST = 2  # nodes of a function
 

@@ -1,0 +1,78 @@
+"""Rows that compute with numbers, as C++. Whole numbers of Python have no end; here they have 64 bits."""
+
+from pijit._formats.cpp.words import KINDS
+from pijit.errors import ExportError
+from pijit.graph.model import Node, Value, place_of
+from pijit.graph.model.branches import kind_of
+
+_INFIX = {
+    "scalar_add": "+",
+    "scalar_subtract": "-",
+    "scalar_multiply": "*",
+    "scalar_equal": "==",
+    "scalar_not_equal": "!=",
+    "scalar_less": "<",
+    "scalar_less_equal": "<=",
+    "scalar_greater": ">",
+    "scalar_greater_equal": ">=",
+    "scalar_and": "&",
+    "scalar_or": "|",
+    "scalar_xor": "^",
+    "scalar_left_shift": "<<",
+    "scalar_right_shift": ">>",
+}
+_OF_TWO = {
+    "scalar_floor_divide": ("floor_divide", "floor_divide_floats"),
+    "scalar_remainder": ("remainder", "remainder_of_floats"),
+    "scalar_pow": ("power", "std::pow"),
+}
+_COMPARISONS = {"==", "!=", "<", "<=", ">", ">="}
+
+
+def number(node: Node, sides: list[str]) -> str:
+    """The expression of a row.
+
+    Args:
+        node: one of `NUMBERS`.
+        sides: its arguments as expressions.
+
+    Raises:
+        ExportError: there is no form of it.
+    """
+    kinds = [kind_of(each) for each in node.arguments.values()]
+    result = node.results[0] if node.results else None
+    kind = result.kind if isinstance(result, Value) else "int"
+    floats = kind == "float" or "float" in kinds
+    if sign := _INFIX.get(node.op):
+        variable = any(isinstance(each, Value) and each.kind == "int" for each in node.arguments.values())
+        if (
+            not variable and not floats and sign not in _COMPARISONS
+        ):  # C++ computes with literals and bools in fewer bits
+            sides = [_as(side, "int") for side in sides]
+        return f" {sign} ".join(sides)
+    if node.op in _OF_TWO:
+        whole, real = _OF_TWO[node.op]
+        return f"{real if floats else whole}({', '.join(sides)})"
+    x = sides[0]
+    made = {
+        "scalar_divide": lambda: f"divide({', '.join(sides)})",
+        "scalar_negative": lambda: f"-({x})",
+        "scalar_abs": lambda: f"std::abs({_as(x, kind)})",
+        "scalar_min": lambda: f"({sides[1]} < {x} ? {_as(sides[1], kind)} : {_as(x, kind)})",
+        "scalar_max": lambda: f"({sides[1]} > {x} ? {_as(sides[1], kind)} : {_as(x, kind)})",
+        "scalar_invert": lambda: f"~{_as(x, 'int')}",
+        "scalar_not": lambda: f"({x} == 0)",
+        "scalar_truth": lambda: f"({x} != 0)",
+        "scalar_int": lambda: f"truncate({x})" if "float" in kinds else _as(x, "int"),
+        "scalar_float": lambda: _as(x, "float"),
+    }.get(node.op)
+    if made is None:
+        raise ExportError(
+            f"{place_of(node)}format 'cpp' has no form for {node.op}, which computes with numbers; take format "
+            "'python', or compute it before the call and give it as an argument"
+        )
+    return made()
+
+
+def _as(text: str, kind: str) -> str:
+    return f"static_cast<{KINDS.get(kind, 'int64_t')}>({text})"

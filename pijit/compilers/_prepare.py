@@ -22,8 +22,8 @@ from pijit.errors import BackendError
 from pijit.graph.model import Graph, Node, Value, place_of, regions, values_of
 from pijit.graph.model.memory import SAME, sharing
 from pijit.graph.model.sizes import evaluate, fixed
-from pijit.graph.run import resolve
 from pijit.graph.torch_calls import NUMBERS
+from pijit.graph.torch_run import resolve
 
 # Views with the layout of what is contiguous: as results of a compiler they have the strides that torch gives them.
 _PLAIN = SAME | {"detach", "alias", "view", "reshape", "contiguous", "expand_dims", "squeeze", "flatten", "unflatten"}

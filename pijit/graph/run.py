@@ -1,40 +1,29 @@
 """Runs a graph node by node, on arrays of any framework that has forms.
 
 A foreign operator runs where its own framework does. What a node writes to is replaced, not overwritten, in frameworks
-whose arrays cannot change: the graph is made functional first.
+whose arrays cannot change: the graph is made functional first. What has no form is decomposed before that.
 """
 
+import functools
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from pijit._usage_errors import nearest
 from pijit.errors import ExportError, UsageError
+from pijit.graph.decompose import decomposed
 from pijit.graph.forms import form_of, load, numbers
-from pijit.graph.model import Graph, Node, Slice, Token, Value, place_of
+from pijit.graph.model import Graph, Node, place_of
 from pijit.graph.model.branches import graphs_of, is_branch
 from pijit.graph.model.functional import functional
-from pijit.graph.torch_calls import function_at, torch_call
-
-
-def resolve(argument: Any, values: Mapping[str, Any]) -> Any:
-    """An argument or structure with arrays and numbers in the place of values, and slices of Python."""
-    if isinstance(argument, Value):
-        return values[argument.name]
-    if isinstance(argument, Slice):
-        return slice(*(resolve(part, values) for part in (argument.start, argument.stop, argument.step)))
-    if isinstance(argument, tuple):
-        return tuple(resolve(item, values) for item in argument)
-    if isinstance(argument, list):
-        return [resolve(item, values) for item in argument]
-    if isinstance(argument, Mapping):
-        return {key: resolve(item, values) for key, item in argument.items()}
-    return argument
+from pijit.graph.torch_run import resolve, torch_caller
 
 
 def lacking(node: Node, framework: str) -> ExportError:
     """The error for an operator that a framework does not have."""
-    what = f"{node.op} has no row in the vocabulary" if node.is_foreign else f"{node.op} has no form in {framework}"
+    what = f"{node.op} has no form in {framework}"
+    if node.is_foreign:
+        what = f"{node.op} has no row in the vocabulary, and is not made of operators that have one"
     return ExportError(
         f"{place_of(node)}{what}, so the graph cannot run in {framework}; "
         "`graph.foreign` names such operators, and the formats of torch (fx, exported_program) hold them"
@@ -82,34 +71,11 @@ def run_branch(node: Node, values: Mapping[str, Any], call: Callable[[Node, Mapp
     return form(**functions, **rest)
 
 
-def torch_caller() -> Callable[[Node, Mapping[str, Any]], Any]:
-    """Makes the call of torch that a node stands for: the very operator that the program called."""
-    import torch
-
-    functions: dict[str, Any] = {}
-    device: Any = torch.device
-
-    def word(argument: Any) -> Any:
-        if isinstance(argument, Token):
-            return device(argument.name) if argument.kind == "device" else getattr(torch, argument.name)
-        return [word(item) for item in argument] if isinstance(argument, tuple | list) else argument
-
-    def call(node: Node, values: Mapping[str, Any]) -> Any:
-        made = torch_call(node, "torch")
-        function = functions.get(made.function)
-        if function is None:
-            function = functions[made.function] = function_at(made.function)
-        indexed = made.function.startswith("operator.")
-        args = tuple(resolve(each, values) if indexed else word(resolve(each, values)) for each in made.args)
-        kwargs = {name: word(resolve(each, values)) for name, each in made.kwargs.items()}
-        if made.copied:
-            args = (args[0].clone(), *args[1:])
-        result = function(*args, **kwargs)
-        if made.copied:
-            return args[0]
-        return resolve(node.arguments[made.kept], values) if made.kept else result
-
-    return call
+@functools.cache
+def having(framework: str) -> Callable[[Node], bool]:
+    """Tells whether the row of a node has a form in a framework; one function a framework."""
+    forms = load(framework)
+    return lambda node: not node.is_foreign and form_of(forms, node.op) is not None
 
 
 def check(node: Node, values: Mapping[str, Any]) -> None:
@@ -158,10 +124,13 @@ def run(graph: Graph, inputs: tuple[Any, ...], named: Mapping[str, Any], framewo
             f"{f' ({node.origin})' if node.origin else ''}, which only Python can do; `graph.parts` has the parts, "
             "which can be run"
         )
+    given = _given(graph, inputs, named)
     if framework != "torch":
-        graph = functional(graph)
+        made = decomposed(graph, having(framework))
+        _check_fixed(graph, made, given)
+        graph = functional(made)
     values = {name: to_array(graph.data[name], framework) for name in graph.data}
-    for name, array in _given(graph, inputs, named).items():
+    for name, array in given.items():
         values[name] = to_array(array, framework)
     with precision(framework), _gradients(graph, framework):
         outputs = evaluate(graph, values, call)
@@ -169,6 +138,19 @@ def run(graph: Graph, inputs: tuple[Any, ...], named: Mapping[str, Any], framewo
         return outputs
     written = {name: values[name] for name in graph.written} if framework == "torch" else {}
     return outputs, written | {name: values[value.name] for name, value in graph.updates}
+
+
+def _check_fixed(graph: Graph, made: Graph, given: Mapping[str, Any]) -> None:
+    """`ExportError` where a size is another one than that for which an operator was decomposed."""
+    lost = graph.symbols.keys() - made.symbols.keys()
+    for value in graph.inputs if lost else ():
+        for axis, size in enumerate(value.shape or ()):
+            if size in lost and given[value.name].shape[axis] != graph.symbols[str(size)]:
+                raise ExportError(
+                    f"graph {graph.name} has an operator that only torch has, and that becomes others for one size: "
+                    f"axis {axis} of {value.name!r} is {given[value.name].shape[axis]} now, and was "
+                    f"{graph.symbols[str(size)]} when it was captured; capture it again with such inputs"
+                )
 
 
 def _given(graph: Graph, inputs: tuple[Any, ...], named: Mapping[str, Any]) -> dict[str, Any]:

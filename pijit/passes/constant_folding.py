@@ -12,7 +12,8 @@ from typing import Any
 from pijit.graph.model import Argument, Graph, Node, Value
 from pijit.graph.model.branches import is_branch
 from pijit.graph.model.memory import Memory, written_by
-from pijit.graph.run import bind, torch_caller
+from pijit.graph.run import bind
+from pijit.graph.torch_run import torch_caller
 from pijit.passes import dead_code
 from pijit.passes._rewriting import rewritten
 

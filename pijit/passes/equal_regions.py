@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from pijit.graph.model import Graph, Node, Region, Slice, Value, regions, replaced
-from pijit.graph.run import bind, caller, resolve
+from pijit.graph.run import bind, caller
+from pijit.graph.torch_run import resolve
 
 _SMALLEST = 2  # nodes of a function
 

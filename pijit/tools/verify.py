@@ -27,7 +27,8 @@ from pijit.graph.build.arguments import leaves
 from pijit.graph.build.capture import caller_of, captured, named_modules, unlimited
 from pijit.graph.forms import FRAMEWORKS
 from pijit.graph.model import Effect, Graph, Node, place_of
-from pijit.graph.run import bind, caller, precision, resolve, to_array
+from pijit.graph.run import bind, caller, precision, to_array
+from pijit.graph.torch_run import resolve
 from pijit.traces import stop_view
 
 # The largest difference, relative to the largest number of a tensor if that is above 1, by dtype.

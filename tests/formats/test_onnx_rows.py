@@ -27,7 +27,7 @@ DIFFERENT = {("mean", 10), ("max", 9), ("min", 9), ("argmax", 7), ("argmin", 7)}
 NEED_SIZES = {
     *("adaptive_max_pool1d", "adaptive_max_pool2d", "adaptive_avg_pool2d_backward", "avg_pool2d_backward"),
     *("array_equal", "chunk", "tensor_split", "squeeze", "concat", "im2col", "convolution_backward"),
-    *("fft", "ifft", "rfft", "irfft", "fftn", "ifftn"),
+    *("fft", "ifft", "rfft", "irfft", "fftn", "ifftn", "lstm", "gru", "rnn_tanh", "rnn_relu"),
 }
 # Arguments that are parameters in models: their sizes are known.
 PARAMETERS = {"weight", "bias", "mean", "variance"}

@@ -306,3 +306,39 @@ LAYERS: dict[str, list[dict[str, Any]]] = {
     ],
     "kl_div": [*_losses, {"x": f(4, 3), "y": f(4, 3), "log_target": True}, {"x": f(3), "y": a([0.0, 0.5, 0.5])}],
 }
+
+
+def _recurrent(name: str) -> list[dict[str, Any]]:
+    """Layers of a recurrent row: one, two in both directions, the batch first, without a bias."""
+    gates = {"lstm": 4, "gru": 3}.get(name, 1)
+
+    def case(layers: int, bidirectional: bool, bias: bool, batch_first: bool, dtype: str = "float32") -> dict[str, Any]:
+        sides, weights = 2 if bidirectional else 1, []
+        for layer in range(layers):
+            width = 4 if not layer else 3 * sides
+            for _ in range(sides):
+                weights += [f(gates * 3, width, dtype=dtype), f(gates * 3, 3, dtype=dtype)]
+                weights += [f(gates * 3, dtype=dtype), f(gates * 3, dtype=dtype)] if bias else []
+        state = f(layers * sides, 2, 3, dtype=dtype)
+        states = {"states": (state, f(layers * sides, 2, 3, dtype=dtype))} if name == "lstm" else {"state": state}
+        return {
+            "x": f(2, 5, 4, dtype=dtype) if batch_first else f(5, 2, 4, dtype=dtype),
+            **states,
+            "weights": tuple(weights),
+            "bias": bias,
+            "layers": layers,
+            "dropout": 0.0,
+            "training": False,
+            "bidirectional": bidirectional,
+            "batch_first": batch_first,
+        }
+
+    return [
+        case(1, False, True, False),
+        case(2, True, True, True),
+        case(2, False, False, True),
+        case(1, True, False, False, "float64"),
+    ]
+
+
+LAYERS |= {name: _recurrent(name) for name in ("lstm", "gru", "rnn_tanh", "rnn_relu")}

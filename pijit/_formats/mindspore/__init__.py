@@ -18,9 +18,11 @@ from typing import TYPE_CHECKING, Any
 
 from pijit._formats._whole_graph import check_whole
 from pijit.errors import ExportError
+from pijit.graph.decompose import decomposed
 from pijit.graph.model import Graph
 from pijit.graph.model.branches import decline
 from pijit.graph.model.sizes import fixed
+from pijit.graph.run import having
 
 if TYPE_CHECKING:
     import mindspore
@@ -52,7 +54,8 @@ def make(graph: Graph, *, dynamic: Any = None) -> "mindspore.nn.Cell":
     decline(graph, f"format {NAME!r}")
     from pijit._formats.mindspore import lower as mindspore_lower
 
-    return mindspore_lower.cell(fixed(graph, graph.symbols).functional())
+    graph = decomposed(fixed(graph, graph.symbols), having("mindspore"))
+    return mindspore_lower.cell(graph.functional())
 
 
 def write(made: Any, path: Path) -> None:

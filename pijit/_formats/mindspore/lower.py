@@ -28,8 +28,9 @@ from pijit.graph.forms.mindspore_array import (
     recording,
 )
 from pijit.graph.model import Graph, Node, Value, place_of
-from pijit.graph.run import bind, lacking, resolve, to_array
+from pijit.graph.run import bind, lacking, to_array
 from pijit.graph.show.text import Writer, key, quoted, wrapped
+from pijit.graph.torch_run import resolve
 
 _INLINE = 16  # elements of a constant that stands in the source
 _WIDTH = 112

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pijit._formats._whole_graph import check_whole
+from pijit.graph.decompose import decomposed
 from pijit.graph.model import Graph
 
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ def make(graph: Graph, *, dynamic: Any = None, opset: int = 21, loses_nan: Colle
     from pijit._formats.onnx import lower as onnx_lower
 
     check_whole(graph, NAME)
+    graph = decomposed(graph, onnx_lower.has_form, stays_free=dynamic is not None)
     return onnx_lower.lowered(graph.functional(), opset, loses_nan)
 
 

@@ -17,7 +17,7 @@ from pijit._formats.onnx.complex_arrays import has_complex
 from pijit._formats.onnx.types import NUMBERS, Tensor
 from pijit.graph.model import Graph, Node, Value
 from pijit.graph.model.branches import check_dtypes, given, graphs_of, kind_of, outputs_of
-from pijit.graph.run import resolve
+from pijit.graph.torch_run import resolve
 
 
 def lower(lowering: Any, node: Node) -> list[Any]:

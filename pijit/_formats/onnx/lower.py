@@ -26,6 +26,7 @@ from pijit._formats.onnx import (
     indexing,
     layers,
     numbers,
+    recurrent,
     reductions,
     training,
     training_layers,
@@ -39,7 +40,8 @@ from pijit.errors import ExportError, UsageError
 from pijit.graph.forms import form_of
 from pijit.graph.model import Graph, Node, Region, Value
 from pijit.graph.model.branches import all_nodes, is_branch
-from pijit.graph.run import lacking, resolve
+from pijit.graph.run import lacking
+from pijit.graph.torch_run import resolve
 
 FORMS = (
     elementwise,
@@ -53,6 +55,7 @@ FORMS = (
     windows,
     activations,
     layers,
+    recurrent,
 )
 # Rows that give complex arrays, or take them to real ones.
 COMPLEX = words("real imag conj complex view_as_real view_as_complex fft ifft rfft irfft fftn ifftn complex_fftn")
@@ -73,6 +76,11 @@ def form(name: str, is_complex: bool = False) -> Callable[..., Any] | None:
     if is_complex or name in COMPLEX:
         return form_of(complex_arrays, name) or linear_form(name)
     return next((found for module in FORMS if (found := form_of(module, name)) is not None), None)
+
+
+def has_form(node: Node) -> bool:
+    """The row of a node has a form in ONNX."""
+    return not node.is_foreign and form(node.op) is not None and not recurrent.lacks(node)
 
 
 def _fill(proto: TensorProto, array: Any, dtype: str) -> None:

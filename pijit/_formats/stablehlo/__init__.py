@@ -18,8 +18,10 @@ from pijit._array_bytes import raw, write_file
 from pijit._formats._whole_graph import check_whole
 from pijit._formats.stablehlo.module import Module
 from pijit.errors import ExportError, UsageError
+from pijit.graph.decompose import decomposed
 from pijit.graph.model import Graph
 from pijit.graph.model.sizes import fixed
+from pijit.graph.run import having
 
 __all__ = ["DOC", "INSTALL", "NAME", "PACKAGES", "PARAMETERS", "SUFFIX", "Module", "make", "write"]
 
@@ -53,7 +55,7 @@ def make(
     from pijit._formats.stablehlo import lower as stablehlo_lower
 
     options = (parameters == "constants", locations, platform)
-    graph = graph.functional()
+    graph = decomposed(graph, having("jax"), stays_free=dynamic is not None).functional()
     if dynamic is not None:
         return stablehlo_lower.lowered(graph, *options)
     return _as_free_as_can_be(graph, options)

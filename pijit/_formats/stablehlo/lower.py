@@ -20,7 +20,8 @@ from pijit.graph.forms.arrays import functions
 from pijit.graph.forms.jax import Jax
 from pijit.graph.model import Graph, Node, Value, place_of
 from pijit.graph.model.branches import all_nodes, check_dtypes, graphs_of, has_branches, is_branch
-from pijit.graph.run import bind, lacking, resolve, to_array
+from pijit.graph.run import bind, lacking, to_array
+from pijit.graph.torch_run import resolve
 
 _LOCATION = re.compile(r' loc\((?:#loc\d*|unknown|"(?:[^"\\]|\\.)*"(?:\(#loc\d*\))?)\)')
 _LEAST = re.compile(r"min\(([^(),]+), ([^(),]+)\)")

@@ -25,7 +25,8 @@ from pijit.graph.model import Argument, Graph, Node, Value, regions, replaced, v
 from pijit.graph.model.branches import is_branch
 from pijit.graph.model.names import Names
 from pijit.graph.model.tokens import token
-from pijit.graph.run import bind, torch_caller
+from pijit.graph.run import bind
+from pijit.graph.torch_run import torch_caller
 
 # Operators that give the same tensor once more.
 _SAME = frozenset({"aten::detach", "aten::alias", "aten::lift_fresh"})

@@ -421,7 +421,7 @@ class Builder:
             if row["op"] in _STORES and not self._is_new(row["a"]):
                 key, value = (row[side] for side in _STORES[row["op"]])
                 self.stores.append(Store(str(key[-1]), self._argument(value), file, line))
-            if row["op"] == "pure" and self._takes_data(row, values):
+            if row["op"] == "pure" and self._takes_data(row, values) and not trace_rows.compares_identity(row):
                 self._of_python.update(outs)
                 self._registers.update((each, Opaque(what, called=True)) for each in outs)
             return

@@ -1,5 +1,6 @@
 """What stands in the rows of a trace, and what of the nodes made of them is used."""
 
+import operator
 import struct
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -32,6 +33,12 @@ def callable_name(row: Mapping[str, Any]) -> str:
     if value is not None and value[0] == "unknown" and "<" not in value[1]:
         return str(value[1])
     return getattr(thing, "__qualname__", None) or getattr(thing, "__name__", None) or str(row["op"])
+
+
+def compares_identity(row: Mapping[str, Any]) -> bool:
+    """It asks whether two objects are one, which no data decides."""
+    callable_ = row["a"]
+    return callable_[0] == "const" and (callable_[1] is operator.is_ or callable_[1] is operator.is_not)
 
 
 def expected(op: str, row: Mapping[str, Any]) -> int | float | bool:

@@ -13,9 +13,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from pijit.graph.build.forms_without_data import FORMS
 from pijit.graph.model import Graph, Node, Slice, Value, replaced, values_of
 from pijit.graph.model.branches import given, graphs_of, is_branch, kind_of, outputs_of
-from pijit.graph.run import bind, torch_caller
+from pijit.graph.run import bind
+from pijit.graph.torch_run import torch_caller
 
 _LONGEST = 12  # operations in the expression of a size
 # What stands for a number that comes in; sizes that are computed of it are not known.
@@ -240,7 +242,7 @@ class _Typing:
         import torch
         from torch._dispatch.python import enable_python_dispatcher
 
-        call = torch_caller()
+        call = torch_caller(FORMS)
         with torch.no_grad(), self._mode, enable_python_dispatcher():
             self._steps(self._graph, self._scope, call)
         for symbol, name in list(self._names.items()):  # of sizes that are one, the first gives the name

@@ -12,12 +12,13 @@ from pijit.graph.forms import numbers
 from pijit.graph.forms.arrays_convolution import Convolution
 from pijit.graph.forms.arrays_indexing import Indexing
 from pijit.graph.forms.arrays_pooling import Resampling
+from pijit.graph.forms.arrays_recurrent import Recurrent
 from pijit.graph.forms.arrays_reduction import Algebra, Fourier
 from pijit.graph.forms.arrays_training import Training
 from pijit.graph.vocabulary import rows
 
 
-class Arrays(Convolution, Resampling, Training, Indexing, Algebra, Fourier):
+class Arrays(Convolution, Resampling, Training, Recurrent, Indexing, Algebra, Fourier):
     """All forms of a namespace."""
 
 

@@ -54,6 +54,14 @@ class Jax(Branches, Items, Arrays):
             x, weight, stride, pads, lhs_dilation=spread, rhs_dilation=dilation, feature_group_count=groups
         )
 
+    def _scan(self, turn: Any, start: Any, x: Any, backward: bool) -> tuple[Any, Any]:
+        def step(now: Any, given: Any) -> Any:
+            after = turn(now, given)
+            return after, after[0]
+
+        final, outputs = jax.lax.scan(step, start, x, reverse=backward)
+        return final, outputs
+
     def _kernel_gradient(
         self, gradient: Any, x: Any, kernel: Any, stride: Any, padding: Any, dilation: Any, groups: int
     ) -> Any:

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from pijit.errors import ExportError
 from pijit.graph.model import Argument, Graph, Node, Slice, Value, branches, regions, replaced, values_of
-from pijit.graph.model.memory import ALIASES, RESHAPES, SWAPS, VIEWS, shared
+from pijit.graph.model.memory import ALIASES, ONE_WAY, RESHAPES, SWAPS, VIEWS, shared
 from pijit.graph.vocabulary import hidden_writes, rows
 
 
@@ -100,8 +100,11 @@ class _Functional:
         self._nodes.append(replace(node, arguments=self._arguments(node)))
         for pair in shared(node) if branches.is_branch(node) else ():
             self._joined |= dict.fromkeys(map(self._root, pair), node.place or node.op)
-        source = node.arguments.get("x")
-        if node.op not in VIEWS or not isinstance(source, Value) or (node.op == "getitem" and _copies(node)):
+        one_way = node.op in ONE_WAY or (node.is_foreign and any(node.aliases))
+        source = node.arguments.get(node.aliases[0] if one_way and node.aliases else "x")
+        if not (one_way or node.op in VIEWS) or not isinstance(source, Value):
+            return
+        if node.op == "getitem" and _copies(node):
             return
         root = self._root(source)
         for value in node.results:
@@ -116,6 +119,8 @@ class _Functional:
             raise self._no_way(node, "writes to more than its first argument")
         held = next((each for each in node.results if each is not None), None)
         new = self._fresh(target)
+        if held is not None and held.shape is not None:
+            new = replace(new, shape=held.shape)  # `squeeze_` gives another one
         self._nodes.append(replace(node, arguments=self._arguments(node), results=(new,), writes=(), aliases=()))
         self._store(node, target, new)
         if held is not None:  # another name of the same tensor
@@ -155,8 +160,9 @@ class _Functional:
         value, at = new, target
         while at.name != root:
             node = self._made_by[at.name]
-            source = node.arguments["x"]
-            assert isinstance(source, Value)
+            source = node.arguments.get("x")
+            if not isinstance(source, Value) or node.op in ONE_WAY:
+                raise self._no_way(writer, f"writes to what {node.op} has given")
             value = self._back(writer, node, source, at, value)
             at = source
         self._version[root] = self._version.get(root, 0) + 1

@@ -17,6 +17,8 @@ VIEWS = (
     | frozenset({"permute_dims", "moveaxis", "broadcast_to", "expand_as", "select", "slice", "narrow", "getitem"})
     | frozenset({"diagonal", "unfold", "split", "chunk", "tensor_split", "unstack"})
 )
+# Views with no way back: what is written to them cannot be said of `x` without writing.
+ONE_WAY = frozenset({"view_as_real", "view_as_complex", "real", "imag", "conj"})
 
 # Operators that may give their first argument itself, which their schema does not say.
 SAME = frozenset({"dropout", "feature_dropout", "aten::alpha_dropout", "aten::feature_alpha_dropout", "astype"})

@@ -1,0 +1,31 @@
+"""What some operators give for tensors without data, where torch would fix sizes or has no answer."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+
+def _recurrent(x: Any, states: Any, batch_first: bool, bidirectional: bool) -> Any:
+    """Torch would go through all turns, whose number would be fixed."""
+    states = states if isinstance(states, list | tuple) else (states,)
+    width = states[0].shape[-1] * (2 if bidirectional else 1)
+    return x.new_empty((*x.shape[:2], width)), *(each.new_empty(each.shape) for each in states)
+
+
+def _layers(
+    x: Any,
+    states: Any,
+    weights: Any,
+    bias: bool,
+    layers: int,
+    dropout: float,
+    training: bool,
+    bidirectional: bool,
+    batch_first: bool,
+) -> Any:
+    return _recurrent(x, states, batch_first, bidirectional)
+
+
+# By the paths of the operators.
+FORMS: Mapping[str, Callable[..., Any]] = {
+    f"torch.ops.aten.{name}.input": _layers for name in ("lstm", "gru", "rnn_tanh", "rnn_relu")
+}

@@ -1,0 +1,313 @@
+"""What one operator is decomposed into: torch traces it on tensors without data, and its nodes become a graph's."""
+
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from pijit.graph import vocabulary
+from pijit.graph.decompose.own import OWN
+from pijit.graph.decompose.sizes import Numbers, Sizes
+from pijit.graph.decompose.tables import table
+from pijit.graph.model import Graph, Node, Value, replaced, values_of
+from pijit.graph.model.branches import all_nodes, graphs_of, is_branch
+from pijit.graph.model.names import Names
+from pijit.graph.model.tokens import token
+from pijit.graph.torch_run import torch_caller
+
+# What torch says of numbers in a decomposition, which is none of the computation.
+_SAID = frozenset({"aten::sym_constrain_range", "aten::sym_constrain_range_for_size", "aten::_assert_scalar"})
+# Constants come through these.
+_LIFTS = frozenset({"aten::lift_fresh_copy", "aten::lift_fresh"})
+
+
+class Unable(Exception):
+    """The operator has no decomposition; the message says why."""
+
+
+@dataclass
+class Made:
+    """What an operator has become.
+
+    Attributes:
+        nodes: in order.
+        fixes: sizes for which alone that holds.
+    """
+
+    nodes: list[Node] = field(default_factory=list)
+    fixes: dict[str, int] = field(default_factory=dict)
+
+
+class Pieces:
+    """Decomposes operators of one graph.
+
+    Args:
+        graph: of them.
+        has_form: what need not be decomposed.
+
+    Attributes:
+        constants: values that decompositions have brought.
+        data: of these.
+        same: what stands for a result that is an operand once more, by its name.
+    """
+
+    def __init__(self, graph: Graph, has_form: Callable[[Node], bool]) -> None:
+        self.constants: list[Value] = []
+        self.data: dict[str, Any] = {}
+        self.same: dict[str, Any] = {}
+        self._has_form = has_form
+        self._names = Names({value.name for value in _values(graph)})
+        self._sizes = Sizes(graph)
+        self._makers = {value.name: node for node in all_nodes(graph) for value in node.results if value is not None}
+        self._call = torch_caller(OWN)
+
+    def of(self, node: Node) -> Made:
+        """What a node becomes.
+
+        Raises:
+            Unable: torch has no decomposition of it, or cannot trace it.
+        """
+        called = self._without_writes(node)
+        operands = list({value.name: value for value in node.operands}.values())
+        try:
+            given = [self._sizes.given(value, self._makers) for value in operands]
+            module, guards = self._traced(called, operands, given)
+        except Unable:
+            raise
+        except Exception as error:  # torch has no base class of what it raises
+            raise Unable(f"{type(error).__name__}: {error}") from error
+        made = Made()
+        near = _Near(node)
+        numbers = Numbers(self._sizes, near, self._names, made.nodes)
+        try:
+            for guard in guards:
+                made.fixes |= numbers.decided(guard)
+            _Conversion(self, node, operands, near, made.nodes).run(module)
+        except KeyError as error:
+            raise Unable(str(error)) from error
+        if [each.op for each in made.nodes if each.op != "size"] == [node.op]:
+            raise Unable("it stays what it is")
+        self._makers |= {value.name: each for each in made.nodes for value in each.results if value is not None}
+        return made
+
+    @staticmethod
+    def _without_writes(node: Node) -> Node:
+        """The same operator without writing: `foo` for `foo_`."""
+        if not node.writes:
+            return node
+        if len(node.writes) > 1 or not isinstance(node.arguments.get(node.writes[0]), Value):
+            raise Unable("it writes to several arguments")
+        return replace(node, writes=())
+
+    def _traced(self, node: Node, operands: Sequence[Value], given: Sequence[Any]) -> tuple[Any, list[Any]]:
+        """The module of FX that torch makes of a node, and what it has decided on sizes."""
+        import torch
+        from torch._dispatch.python import enable_python_dispatcher
+        from torch.fx.experimental.proxy_tensor import make_fx
+
+        names = [value.name for value in operands]
+
+        def run(*arrays: Any) -> Any:
+            return self._call(node, dict(zip(names, arrays, strict=True)))
+
+        decompositions = table(node, self._has_form)
+        before = len(self._sizes.env.guards)
+        with torch.no_grad(), enable_python_dispatcher(), self._sizes.mode:
+            module = make_fx(run, decomposition_table=decompositions, _allow_non_fake_inputs=True)(*given)
+        return module, [guard.expr for guard in self._sizes.env.guards[before:]]
+
+    def fresh(self, word: str, made: Any) -> Value:
+        """A value of the type that torch has found."""
+        if not hasattr(made, "dtype"):
+            raise Unable("a result is no tensor")
+        return self._sizes.typed(Value(self._names.fresh(word)), made)
+
+    def constant(self, tensor: Any) -> Value:
+        """A value for a tensor that the decomposition holds."""
+        held = getattr(tensor, "constant", tensor)  # of a tensor without data: the number that it was made of
+        if held is None or type(held).__name__ == "FakeTensor":
+            raise Unable("it holds a tensor without data")
+        value = replace(self.fresh("constant", held), role="constant")
+        self.constants.append(value)
+        self.data[value.name] = held
+        return value
+
+
+class _Near:
+    """Makes nodes that come from where another one does."""
+
+    def __init__(self, node: Node) -> None:
+        self._place: dict[str, Any] = {"region": node.region, "file": node.file, "line": node.line}
+
+    def __call__(self, op: str, arguments: Mapping[str, Any], results: Sequence[Value | None], **more: Any) -> Node:
+        return Node(op, arguments, tuple(results), **self._place, **more)
+
+
+class _Conversion:
+    """Nodes of a graph for those of a module of FX."""
+
+    def __init__(self, pieces: Pieces, node: Node, operands: Sequence[Value], near: _Near, nodes: list[Node]) -> None:
+        self._pieces, self._node, self._operands, self._near, self._nodes = pieces, node, operands, near, nodes
+        self._known: dict[Any, Any] = {}  # by nodes of FX
+
+    def run(self, module: Any) -> None:
+        operands = iter(self._operands)
+        for each in module.graph.nodes:
+            if each.op == "placeholder":
+                self._known[each] = next(operands)
+            elif each.op == "get_attr":
+                self._known[each] = self._pieces.constant(getattr(module, each.target))
+            elif each.op == "output":
+                self._results(self._argument(each.args[0]))
+            else:
+                self._function(each)
+
+    def _argument(self, held: Any) -> Any:
+        import torch
+
+        if isinstance(held, torch.fx.Node):
+            return self._known[held]
+        if isinstance(held, list | tuple):
+            return tuple(map(self._argument, held))
+        if (word := token(held)) is not None:
+            return word
+        if held is not None and not isinstance(held, bool | int | float | complex | str):
+            raise Unable(f"an argument is of type {type(held).__name__}")
+        return held
+
+    def _function(self, each: Any) -> None:
+        import torch
+
+        if not isinstance(each.target, torch._ops.OpOverload):
+            self._number(each)
+            return
+        schema = each.target._schema
+        name = schema.name + (f".{schema.overload_name}" if schema.overload_name else "")
+        if name in _SAID:
+            return
+        if name in _LIFTS:
+            self._known[each] = self._argument(each.args[0])
+            return
+        if name == "aten::sym_size.int":
+            array, axis = map(self._argument, each.args)
+            self._emit_number(each, "size", {"x": array, "axis": axis}, "tensor::size")
+            return
+        given = dict(zip((argument.name for argument in schema.arguments), each.args, strict=False)) | each.kwargs
+        complete = [(one.name, self._argument(given.get(one.name, one.default_value))) for one in schema.arguments]
+        self._operator(each, name, schema, complete)
+
+    def _operator(self, each: Any, name: str, schema: Any, complete: list[tuple[str, Any]]) -> None:
+        import torch
+
+        written = [at for at, argument in enumerate(schema.arguments) if argument.is_write]
+        named = vocabulary.neutral(name, complete)
+        if named is None:
+            defaults = {one.name: _literal(one.default_value) for one in schema.arguments if one.has_default_value()}
+            op, taken = name, {key: x for key, x in complete if key not in defaults or x != defaults[key]}
+            writes = tuple(complete[at][0] for at in written)
+        else:
+            op, taken = named
+            slots = vocabulary.row_of(name)[1].slots  # type: ignore[index]
+            writes = tuple(slots[at] or "" for at in written)
+        made = each.meta["val"]
+        results: list[Value | None]
+        if isinstance(made, list | tuple):
+            taken_items = {user.args[1]: user for user in each.users}
+            results = [
+                self._pieces.fresh(op.rpartition("::")[2].partition(".")[0], one) if at in taken_items else None
+                for at, one in enumerate(made)
+            ]
+            self._known[each] = tuple(results)
+        elif made is None:
+            raise Unable(f"{name} gives nothing")
+        else:
+            value = self._pieces.fresh(op.rpartition("::")[2].partition(".")[0], made)
+            results = [value]
+            self._known[each] = value
+        places = [_shared(one, schema.arguments) for one in schema.returns]
+        slots = [one.name for one in schema.arguments] if named is None else vocabulary.row_of(name)[1].slots  # type: ignore[index]
+        aliases = tuple((slots[at] or "") if at >= 0 else "" for at in places) if len(places) == len(results) else ()
+        self._nodes.append(
+            self._near(
+                op,
+                taken,
+                results,
+                origin=name,
+                writes=writes,
+                aliases=aliases if any(aliases) else (),
+                random=torch.Tag.nondeterministic_seeded in each.target.tags,
+            )
+        )
+
+    def _number(self, each: Any) -> None:
+        name = getattr(each.target, "__name__", "")
+        if name == "getitem":
+            self._known[each] = self._argument(each.args[0])[each.args[1]]
+            return
+        row = Numbers.row(each.target)
+        if row is None:
+            raise Unable(f"{name} of a size")
+        names = ("x", "y")[: len(each.args)]
+        self._emit_number(each, row, dict(zip(names, map(self._argument, each.args), strict=True)))
+
+    def _emit_number(self, each: Any, op: str, arguments: Mapping[str, Any], origin: str = "") -> None:
+        if not any(True for _ in values_of(arguments)):
+            raise Unable("a number is computed of numbers")
+        kinds = {"SymInt": "int", "SymBool": "bool", "SymFloat": "float"}
+        made = each.meta["val"]
+        kind: Any = kinds.get(type(made).__name__, type(made).__name__)
+        value = Value(self._pieces._names.fresh(op), kind)
+        self._known[each] = value
+        self._nodes.append(self._near(op, arguments, (value,), origin=origin))
+
+    def _results(self, made: Any) -> None:
+        """What the last nodes give has the names that the graph has for it."""
+        node = self._node
+        found = made if isinstance(made, tuple) else (made,)
+        if node.writes:
+            target = node.arguments[node.writes[0]]
+            if len(found) != 1 or len(node.results) != 1:
+                raise Unable("it writes, and gives more than what it has written")
+            assigned = self._near(
+                "assign", {"x": target, "y": found[0]}, node.results, origin="aten::copy_", writes=("x",)
+            )
+            self._nodes.append(assigned)
+            return
+        if len(found) != len(node.results):
+            raise Unable("it gives something else")
+        own = {value.name: at for at, each in enumerate(self._nodes) for value in each.results if value is not None}
+        new: dict[str, Any] = {}
+        for value, each in zip(node.results, found, strict=True):
+            if value is None:
+                continue
+            if not isinstance(each, Value) and value.kind == "tensor":
+                raise Unable("a result is no tensor")
+            if isinstance(each, Value) and each.name in own and each.name not in new:
+                new[each.name] = value
+            else:
+                self._pieces.same[value.name] = new.get(each.name, each) if isinstance(each, Value) else each
+        for at, each in enumerate(self._nodes):
+            arguments = {name: replaced(argument, new) for name, argument in each.arguments.items()}
+            results = tuple(value and new.get(value.name, value) for value in each.results)
+            self._nodes[at] = replace(each, arguments=arguments, results=results)
+
+
+def _shared(result: Any, arguments: Sequence[Any]) -> int:
+    """The position of the argument that a result may share memory with; -1: none."""
+    held = result.alias_info
+    if held is None:
+        return -1
+    for at, argument in enumerate(arguments):
+        if argument.alias_info is not None and argument.alias_info.before_set & held.before_set:
+            return at
+    return -1
+
+
+def _literal(default: Any) -> Any:
+    return tuple(default) if isinstance(default, list) else default
+
+
+def _values(graph: Graph) -> Sequence[Value]:
+    results = [value for node in graph.nodes for value in node.results if value is not None]
+    inner = [each for node in graph.nodes if is_branch(node) for each in graphs_of(node).values()]
+    return [*graph.inputs, *graph.parameters, *results, *itertools.chain.from_iterable(map(_values, inner))]

@@ -1,0 +1,141 @@
+"""Forms of recurrent layers."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from pijit.graph.forms.arrays_layers import Normalisation
+
+# What a cell makes of its states, the input's share of its gates, and its weights.
+Cell = Callable[[tuple[Any, ...], Any, Sequence[Any]], tuple[Any, ...]]
+
+
+class Recurrent(Normalisation):
+    """Forms of recurrent layers; the first state of a cell is its output."""
+
+    def _scan(self, turn: Callable[[Any, Any], Any], start: Any, x: Any, backward: bool) -> tuple[Any, Any]:
+        """The states after all turns, and the output of each."""
+        states, outputs = start, []
+        for at in range(x.shape[0]):
+            states = turn(states, x[x.shape[0] - 1 - at if backward else at])
+            outputs.append(states[0])
+        return states, self.xp.stack(outputs[::-1] if backward else outputs)
+
+    def _hidden(self, state: Any, weights: Sequence[Any], bias: bool) -> Any:
+        """The share of the state before in the gates."""
+        made = self._matmul(state, self.xp.swapaxes(weights[1], 0, 1))
+        return made + weights[3] if bias else made
+
+    def _recurrent(
+        self,
+        cell: Cell,
+        x: Any,
+        states: Sequence[Any],
+        weights: Sequence[Any],
+        bias: bool,
+        layers: int,
+        dropout: float,
+        training: bool,
+        bidirectional: bool,
+        batch_first: bool,
+    ) -> tuple[Any, ...]:
+        x = self.xp.swapaxes(x, 0, 1) if batch_first else x
+        directions = 2 if bidirectional else 1
+        count = len(weights) // (layers * directions)
+        finals = []
+        for layer in range(layers):
+            outputs = []
+            for at in range(layer * directions, (layer + 1) * directions):
+                own = weights[at * count : (at + 1) * count]
+                gates = self._matmul(x, self.xp.swapaxes(own[0], 0, 1))
+                gates = gates + own[2] if bias else gates
+                start = tuple(state[at] for state in states)
+
+                def turn(now: Any, given: Any, own: Sequence[Any] = own) -> Any:
+                    return cell(now, given, own)
+
+                final, output = self._scan(turn, start, gates, at % directions == 1)
+                finals.append(final)
+                outputs.append(output)
+            x = outputs[0] if directions == 1 else self.xp.concatenate(outputs, axis=-1)
+            x = self._dropped(x, dropout, training) if layer < layers - 1 else x
+        x = self.xp.swapaxes(x, 0, 1) if batch_first else x
+        return x, *(self.xp.stack(each) for each in zip(*finals, strict=True))
+
+    def lstm(
+        self,
+        x: Any,
+        states: Any,
+        weights: Any,
+        bias: bool,
+        layers: int,
+        dropout: float,
+        training: bool,
+        bidirectional: bool,
+        batch_first: bool = False,
+    ) -> Any:
+        projected = len(weights) // (layers * (2 if bidirectional else 1)) in {3, 5}
+
+        def cell(states: Any, given: Any, own: Sequence[Any]) -> Any:
+            gates = given + self._hidden(states[0], own, bias)
+            keep, forget, new, out = self.xp.split(gates, 4, axis=-1)
+            held = self.sigmoid(forget) * states[1] + self.sigmoid(keep) * self.xp.tanh(new)
+            output = self.sigmoid(out) * self.xp.tanh(held)
+            return self._matmul(output, self.xp.swapaxes(own[-1], 0, 1)) if projected else output, held
+
+        settings = (weights, bias, layers, dropout, training, bidirectional, batch_first)
+        return self._recurrent(cell, x, states, *settings)
+
+    def gru(
+        self,
+        x: Any,
+        state: Any,
+        weights: Any,
+        bias: bool,
+        layers: int,
+        dropout: float,
+        training: bool,
+        bidirectional: bool,
+        batch_first: bool = False,
+    ) -> Any:
+        def cell(states: Any, given: Any, own: Sequence[Any]) -> Any:
+            (state,) = states
+            reset, update, new = self.xp.split(given, 3, axis=-1)
+            own_reset, own_update, own_new = self.xp.split(self._hidden(state, own, bias), 3, axis=-1)
+            new = self.xp.tanh(new + self.sigmoid(reset + own_reset) * own_new)
+            return (new + self.sigmoid(update + own_update) * (state - new),)
+
+        settings = (weights, bias, layers, dropout, training, bidirectional, batch_first)
+        return self._recurrent(cell, x, (state,), *settings)
+
+    def _simple(self, function: Callable[[Any], Any], bias: bool) -> Cell:
+        return lambda states, given, own: (function(given + self._hidden(states[0], own, bias)),)
+
+    def rnn_tanh(
+        self,
+        x: Any,
+        state: Any,
+        weights: Any,
+        bias: bool,
+        layers: int,
+        dropout: float,
+        training: bool,
+        bidirectional: bool,
+        batch_first: bool = False,
+    ) -> Any:
+        settings = (weights, bias, layers, dropout, training, bidirectional, batch_first)
+        return self._recurrent(self._simple(self.xp.tanh, bias), x, (state,), *settings)
+
+    def rnn_relu(
+        self,
+        x: Any,
+        state: Any,
+        weights: Any,
+        bias: bool,
+        layers: int,
+        dropout: float,
+        training: bool,
+        bidirectional: bool,
+        batch_first: bool = False,
+    ) -> Any:
+        settings = (weights, bias, layers, dropout, training, bidirectional, batch_first)
+        return self._recurrent(self._simple(self.relu, bias), x, (state,), *settings)

@@ -1,0 +1,145 @@
+"""Operators without a row, decomposed as torch decomposes them, at other sizes than those of the capture."""
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+import pijit
+from pijit.errors import ExportError
+from pijit.graph import Graph, Node, Value
+from pijit.graph.decompose import decomposed
+from pijit.graph.run import having
+
+MASK = nn.Transformer.generate_square_subsequent_mask(5)
+
+
+def padding(n):
+    return torch.arange(5)[None] >= torch.tensor([5, 3, 4, 2][:n])[:, None]
+
+
+def encoder(**more):
+    return nn.TransformerEncoderLayer(8, 2, 16, batch_first=True, **more).eval()
+
+
+def of_self(attention):
+    return lambda x: attention(x, x, x)
+
+
+def attention():
+    return nn.MultiheadAttention(8, 2, batch_first=True).eval()
+
+
+def padded_labels(n):
+    return torch.tensor([[3, 0, -1, 1], [1, -1, 0, 0], [-1, 0, 0, 0]][:n])
+
+
+def x(*sizes):
+    return lambda n: (torch.randn(n, *sizes),)
+
+
+CASES = {
+    "affine_grid": (lambda t: F.affine_grid(t, (t.shape[0], 3, 4, 5), align_corners=False), x(2, 3)),
+    "grid_sample": (
+        lambda a, g: F.grid_sample(a, g, align_corners=False),
+        lambda n: (torch.randn(n, 3, 4, 5), torch.rand(n, 4, 5, 2) * 2 - 1),
+    ),
+    "pairwise_distance": (nn.PairwiseDistance(), lambda n: (torch.randn(n, 6), torch.randn(n, 6))),
+    "triplet": (nn.TripletMarginLoss(), lambda n: tuple(torch.randn(3, n, 6))),
+    "labels": (nn.MultiLabelMarginLoss(), lambda n: (torch.randn(n, 4), padded_labels(n))),
+    "fold": (nn.Fold((4, 4), (2, 2)), x(12, 9)),
+    "polar": (lambda a: torch.view_as_real(torch.polar(a.abs(), a)), x(6)),
+    "quantile": (lambda a: torch.quantile(a, 0.3, dim=1), x(6)),
+    "trapezoid": (torch.trapezoid, x(6)),
+    "heaviside": (lambda a: torch.heaviside(a, torch.tensor(0.5)), x(6)),
+    "block_diag": (torch.block_diag, lambda n: (torch.randn(n, 2), torch.randn(3, 3))),
+    "weight_norm": (torch.nn.utils.parametrizations.weight_norm(nn.Linear(6, 7)), x(5, 6)),
+    "attention": (of_self(attention()), x(5, 8)),
+    "encoder": (encoder(), x(5, 8)),
+    "encoder first": (encoder(norm_first=True, activation="gelu"), x(5, 8)),
+    "encoder mask": (lambda a, layer=encoder(): layer(a, src_mask=MASK), x(5, 8)),
+    "encoder padding": (
+        lambda a, m, layer=encoder(): layer(a, src_key_padding_mask=m),
+        lambda n: (torch.randn(n, 5, 8), padding(n)),
+    ),
+}
+
+
+def close(made, expected):
+    made, expected = (list(each) if isinstance(each, tuple) else [each] for each in (made, expected))
+    assert len(made) == len(expected)
+    for a, b in zip(made, expected, strict=True):
+        assert a.shape == b.shape
+        np.testing.assert_allclose(a, b.detach().numpy(), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_sizes_stay_free(name):
+    function, inputs = CASES[name]
+    torch.manual_seed(3)
+    with torch.no_grad():
+        graph = pijit.graph.capture(function, *inputs(2))
+        assert graph.foreign
+        assert graph.symbols
+        for n in (2, 3):
+            given = inputs(n)
+            expected = function(*given)
+            close(graph.run(*given, framework="numpy"), expected)
+            close(graph.run(*given), expected)
+    assert not decomposed(graph, having("numpy")).foreign
+
+
+@pytest.mark.parametrize("name", ["grid_sample", "polar", "quantile", "encoder padding", "labels"])
+def test_onnx(name):
+    runtime = pytest.importorskip("onnxruntime")
+    function, inputs = CASES[name]
+    torch.manual_seed(3)
+    with torch.no_grad():
+        model = pijit.export(function, *inputs(2), format="onnx")
+        session = runtime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+        for n in (2, 3):
+            given = inputs(n)
+            feed = {each.name: array.numpy() for each, array in zip(session.get_inputs(), given, strict=True)}
+            (made,) = session.run(None, feed)
+            close(made, function(*given))
+
+
+LIBRARY = torch.library.Library("test_decompose", "FRAGMENT")
+LIBRARY.define("rows_in_turn(Tensor x) -> Tensor")
+LIBRARY.impl("rows_in_turn", lambda x: sum(x[at] * (at + 1) for at in range(x.shape[0])), "CompositeImplicitAutograd")
+
+
+def test_a_size_that_is_fixed():
+    """A decomposition for one size alone: another size is refused, and it cannot stay free."""
+    value = Value("x", "tensor", "input", "float32", ("rows", 2), "cpu")
+    made = Value("y", "tensor", "result", "float32", (2,), "cpu")
+    node = Node("test_decompose::rows_in_turn", {"x": value}, (made,), origin="test_decompose::rows_in_turn")
+    graph = Graph("f", (value,), (), (node,), made, symbols={"rows": 3})
+    array = torch.randn(3, 2)
+    expected = torch.ops.test_decompose.rows_in_turn(array)
+    np.testing.assert_allclose(graph.run(array, framework="numpy"), expected.numpy(), rtol=1e-5)
+    assert not decomposed(graph, having("numpy")).symbols
+    with pytest.raises(ExportError, match="axis 0 of 'x' is 4 now, and was 3"):
+        graph.run(torch.randn(4, 2), framework="numpy")
+    with pytest.raises(ExportError, match="rows .3 in this call. cannot stay free"):
+        decomposed(graph, having("numpy"), stays_free=True)
+
+
+def test_what_has_no_decomposition_is_refused():
+    graph = pijit.graph.capture(lambda a: torch.linalg.svdvals(a), torch.randn(2, 3, 3))
+    with pytest.raises(ExportError, match=r"test_decompose\.py:\d+: .*svd.* has no row in the vocabulary"):
+        graph.run(torch.randn(2, 3, 3), framework="numpy")
+
+
+def test_writes_through_a_view_without_a_way_back_are_refused():
+    def write(a):
+        z = torch.complex(a, a)
+        torch.view_as_real(z)[..., 0].fill_(5.0)
+        return z.real + z.imag
+
+    graph = pijit.graph.capture(write, torch.randn(3))
+    a = torch.randn(3)
+    assert torch.equal(graph.run(a), write(a))
+    with pytest.raises(ExportError, match="writes to what"):
+        graph.run(a, framework="numpy")

@@ -66,10 +66,11 @@ def finish(*weights: Any) -> None:
 def opaque_calls() -> int:
     """How many calls the replays of traces that still stand have made without looking inside."""
     from pijit import _core
+    from pijit.traces import entries_of, standing  # a function may die meanwhile, in a collection of garbage
 
     roots = [info["root"] for info in _core.roots()]
-    entries = [entry for root in roots for entry in _core.root_report(root)["entries"]]
-    traces = [trace for root in {*roots, *entries} for trace in _core.root_traces(root)]
+    entries = [entry["root"] for root in roots for entry in entries_of(root)]
+    traces = [trace for root in {*roots, *entries} for trace in standing(root)]
     return sum(trace["replays"] * sum(node["opaque"] for node in trace["nodes"]) for trace in traces)
 
 

@@ -7,7 +7,8 @@
 // returned is (found.cpp). So is an instance where there are more of them than traces should be.
 // 2. Modules, functions, classes and None decide what the program does next. Their place is fixed.
 // 3. Items of several classes are fixed, too: a node expects the class that it has seen.
-// 4. A dict is looked into only as far as that runs no Python.
+// 4. A dict or set is looked into only as far as that runs no Python. A class that derives from dict, such as a Counter,
+// is one if it has the methods of dict for that.
 // 5. A list that has another number of items in each call (a history, a buffer) is asked for its items, and for parts
 // of it, in the same way. Else each number of items would be a trace.
 // 6. A list or dict that the trace has made is not looked into here: its items are known to the trace.
@@ -37,9 +38,23 @@ PyObject* item_of_dict(PyObject*, PyObject* const* args, Py_ssize_t) {
   return nullptr;
 }
 
-PyObject* is_in_dict(PyObject*, PyObject* const* args, Py_ssize_t) {
+// 1: the set has the key, 0: it does not; -1: that cannot be said, or would take long.
+int set_lookup(PyObject* set, PyObject* key) {
+  PyObject* item = nullptr;
+  Py_ssize_t position = 0;
+  if (PySet_GET_SIZE(set) > kMostLooked || !cpython::is_native_key(key)) return -1;
+  bool found = false;
+  while (cpython::next_set_item(set, &position, &item)) {
+    if (!cpython::is_native_key(item)) return -1;
+    found = found || cpython::keys_equal(item, key);
+  }
+  return found ? 1 : 0;
+}
+
+PyObject* is_in(PyObject*, PyObject* const* args, Py_ssize_t) {
   PyObject* value = nullptr;
-  const int there = cpython::dict_lookup(args[0], args[1], &value);
+  const int there =
+      PyAnySet_CheckExact(args[0]) ? set_lookup(args[0], args[1]) : cpython::dict_lookup(args[0], args[1], &value);
   if (there >= 0) return PyBool_FromLong(there);
   PyErr_SetNone(PyExc_TypeError);  // CPython looks again
   return nullptr;
@@ -51,11 +66,11 @@ PyMethodDef as_row(const char* name, Fast function) {
 }
 
 struct OpenFunctions {
-  PyObject *item, *item_of_dict, *is_in_dict;
+  PyObject *item, *item_of_dict, *is_in;
 };
 
 const OpenFunctions& open_functions() {
-  static PyMethodDef rows[] = {as_row("getitem", item_of_dict), as_row("contains", is_in_dict)};
+  static PyMethodDef rows[] = {as_row("getitem", item_of_dict), as_row("contains", is_in)};
   static const OpenFunctions all = {find_object("_operator", "getitem"), PyCFunction_New(&rows[0], nullptr),
                                     PyCFunction_New(&rows[1], nullptr)};
   return all;
@@ -127,6 +142,14 @@ PyObject* existing(Recorder& recorder, Val container) {
   return recorder.heap.real(container);
 }
 
+// A dict, or one of a class that derives from it and does this as dict does.
+bool is_dict_for(Recorder& recorder, PyObject* object, PyObject* method) {
+  if (!PyDict_Check(object)) return false;
+  PyTypeObject* type = Py_TYPE(object);
+  if (cpython::is_builtin_dict(type)) return true;
+  return recorder.reads.lookup_type(type, method) == cpython::lookup_type(&PyDict_Type, method) && recorder.live();
+}
+
 bool is_slice(Recorder& recorder, Val key) {
   return recorder.heap.is_virtual(key, VirtualKind::kSlice) || (key.object() != nullptr && PySlice_Check(key.object()));
 }
@@ -134,7 +157,7 @@ bool is_slice(Recorder& recorder, Val key) {
 PyObject* item_now(Recorder& recorder, PyObject* container, Val key) {
   PyObject *place = recorder.heap.real(key), *item = nullptr;
   if (place == nullptr) return nullptr;
-  if (PyDict_CheckExact(container)) return cpython::dict_lookup(container, place, &item) > 0 ? item : nullptr;
+  if (PyDict_Check(container)) return cpython::dict_lookup(container, place, &item) > 0 ? item : nullptr;
   if (!PyLong_CheckExact(place)) return nullptr;
   const Py_ssize_t size = PySequence_Fast_GET_SIZE(container);
   Py_ssize_t at = PyLong_AsSsize_t(place);
@@ -178,7 +201,7 @@ bool load_open_item(Recorder& recorder, ShadowFrame& frame, Val container, Val k
   if (!is_open(recorder, key) && !(grows && number)) return false;
   PyObject* object = existing(recorder, container);
   if (object == nullptr) return false;
-  const bool dict = PyDict_CheckExact(object);
+  const bool dict = is_dict_for(recorder, object, names().getitem);
   if (!dict && !PyList_CheckExact(object) && !PyTuple_CheckExact(object)) return false;
   PyObject* item = item_now(recorder, object, key);
   const Py_ssize_t count = dict ? PyDict_GET_SIZE(object) : PySequence_Fast_GET_SIZE(object);
@@ -193,10 +216,10 @@ bool load_open_item(Recorder& recorder, ShadowFrame& frame, Val container, Val k
 bool look_for_open_key(Recorder& recorder, ShadowFrame& frame, Val container, Val key, int pops, bool invert) {
   if (frame.drive || recorder.varying() == nullptr || !is_open(recorder, key)) return false;
   PyObject* object = existing(recorder, container);
-  if (object == nullptr || !PyDict_Check(object) ||
-      Py_TYPE(object)->tp_as_sequence->sq_contains != PyDict_Type.tp_as_sequence->sq_contains)
-    return false;
-  const Invoke outcome = compute(recorder, frame, open_functions().is_in_dict, {container, key}, pops);
+  if (object == nullptr) return false;
+  const bool set = PyAnySet_CheckExact(object) && PySet_GET_SIZE(object) <= kMostLooked;
+  if (!set && !is_dict_for(recorder, object, names().contains)) return false;
+  const Invoke outcome = compute(recorder, frame, open_functions().is_in, {container, key}, pops);
   if (outcome != Invoke::kStarted) return outcome != Invoke::kUnknown;
   frame.pending.finish = take_membership;
   frame.pending.y = truth_value(invert);

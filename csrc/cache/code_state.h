@@ -35,6 +35,7 @@ struct CodeState {
   bool passes_on = false;         // what it calls is looked at instead
   double plain_seconds = 0;       // of the last call that was watched
   std::vector<EntryPoint> entries;
+  int wasted_entries = 0;  // in a row, whose functions died before they were worth it
 };
 
 // Null if none (or, with create, on memory trouble).

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "cache/entry_points.h"
+#include "cache/limits.h"
 #include "cpython/bytecode.h"
 #include "cpython/places.h"
 #include "hook/in_loop.h"
@@ -53,11 +54,22 @@ bool asks_as(const EntryPoint& point, const Root& root) noexcept {
                                    point.root->asked.fixed_sizes == root.asked.fixed_sizes);
 }
 
+// Places of functions that have died. A function that is made anew in each call, such as that of a comprehension before
+// CPython 3.12, would be recorded in each call.
+void forget_dead(CodeState& state) {
+  std::erase_if(state.entries, [&](const EntryPoint& each) {
+    if (PyWeakref_GET_OBJECT(each.weak.get()) != Py_None) return false;
+    if (each.root != nullptr) state.wasted_entries = each.root->counts.is_worth() ? 0 : state.wasted_entries + 1;
+    return true;
+  });
+}
+
 // The place is counted from now on.
 EntryPoint* add_place(CodeState& state, cpython::Frame* frame, int index, uint64_t shape) {
   PyObject* function = cpython::function(frame);
-  std::erase_if(state.entries, [](const EntryPoint& each) { return PyWeakref_GET_OBJECT(each.weak.get()) == Py_None; });
+  forget_dead(state);
   if (state.entries.size() >= kMostPlaces) return nullptr;
+  if (state.wasted_entries >= limits().wasted_unasked && stress_words() == 0) return nullptr;
   Ref weak = Ref::steal(PyWeakref_NewRef(function, nullptr));
   if (!weak) return PyErr_Clear(), nullptr;
   return &add_point(state, {std::move(weak), function, index, shape, t_root->id, 0, nullptr});
@@ -102,6 +114,7 @@ std::shared_ptr<Root> make_entry(const EntryPoint& point, cpython::Frame* frame,
   root->written.line = place.line;
   root->written.name = place.function + ":" + std::to_string(place.line);
   note_entry(root);
+  root->varying.learn_from(t_root->varying);
   root->varying.in_the_middle = true;
   root->varying.compiled = static_cast<bool>(root->asked.market);
   for (int slot = 0; slot < cpython::used_slots(frame); ++slot)

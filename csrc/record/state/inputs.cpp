@@ -409,10 +409,21 @@ std::unique_ptr<ShadowFrame> first_shadow(Recorder& recorder, cpython::Frame* fr
   return shadow;
 }
 
+// A list on the stack at the head of a loop, which nothing else has: that of a comprehension. It is longer in each turn.
+bool is_being_filled(Recorder& recorder, PyObject* list, Val source) {
+  cpython::Frame* const root = recorder.frames.root;
+  PyCodeObject* code = cpython::code(root);
+  return PyList_CheckExact(list) && Py_REFCNT(list) == 1 && source.index() < recorder.trace().inputs &&
+         source.index() >= static_cast<uint32_t>(code->co_nlocalsplus) &&
+         cpython::slot(root, static_cast<int>(source.index())) == list &&
+         cpython::loop_end(code, cpython::resume_index(root)) >= 0;
+}
+
 Val entry_value(Recorder& recorder, PyObject* object, Val source) {
   const bool list = PyList_CheckExact(object), dict = PyDict_CheckExact(object), method = PyMethod_Check(object);
   const bool shared = (!list && !dict && !method) || Py_REFCNT(object) > 1;
-  if (recorder.varying() != nullptr && recorder.varying()->is_taken_by_type(argument_way(recorder.trace(), source))) {
+  if (is_being_filled(recorder, object, source) ||
+      (recorder.varying() != nullptr && recorder.varying()->is_taken_by_type(argument_way(recorder.trace(), source)))) {
     if (list && !shared) input_guard(recorder, GuardOp::kUnshared, source);
     return by_type(recorder, object, source);
   }

@@ -5,9 +5,11 @@
 #include "record/mirror/builtins.h"
 #include "record/shared.h"
 #include "record/state/contents.h"
+#include "record/state/known_objects.h"
 #include "record/state/pending.h"
 #include "record/state/scalars.h"
 #include "record/state/values.h"
+#include "record/state/writes.h"
 #include "record/step/open_items.h"
 #include "record/step/step.h"
 
@@ -72,11 +74,30 @@ Task<Val> extend(Drive& drive, Arguments args) {
     co_return Val::constant(Py_None);
   }
   const Vals items = co_await collect_all(drive, args.values[1]);
-  for (Val item : items) {
-    recorder.heap.model(target).items.push_back(item);
-    log(recorder, target, LogOp::kItem, Val(), item);
-  }
+  Vals made;
+  if (is_real(recorder.heap, target)) made.push_back(recorder.new_tuple(&PyTuple_Type, items.data(), items.size()));
+  if (!add_items(recorder, target, items, "extend", made)) co_await drive.unknown();
   co_return Val::constant(Py_None);
+}
+
+// The item on top goes into the list or set of a comprehension, which exists already where a trace begins in its loop.
+void add_to_comprehension(Recorder& recorder, ShadowFrame& frame, Val target, bool set) {
+  const Val item = frame.top();
+  const Vals added(1, item);
+  bool done = false;
+  if (set && target.is_virtual()) {
+    PyObject* key = key_of(recorder, item);
+    if (key == nullptr) return recorder.live() ? recorder.stop(Abort::kUnknownOperand, "a set item") : void();
+    const bool real = is_real(recorder.heap, target);
+    done = !real || add_keys(recorder, target, Objects(1, key), "add", added);
+    if (!real) dict_set(recorder, target, key, item);
+  } else if (target.is_virtual()) {
+    done = add_items(recorder, target, added, "append", added);
+  } else if (!set && is_own_list(recorder.heap, target)) {
+    done = call_known(recorder, method_of_list("append"), {target, item});
+  }
+  if (!done) return recorder.live() ? recorder.stop(Abort::kUnknownOperand, "a comprehension") : void();
+  frame.sp -= 1;
 }
 
 void start_extend(Recorder& recorder, ShadowFrame& frame, Val target) {
@@ -321,18 +342,7 @@ void step_build(Recorder& recorder, ShadowFrame& frame, Instruction now) {
       return;
     case Operation::kListAppend:
     case Operation::kSetAdd: {
-      Val target = frame.top(count + 1), item = frame.top();
-      if (!target.is_virtual()) return recorder.stop(Abort::kUnknownOperand, "a comprehension");
-      if (now.is(Operation::kSetAdd)) {
-        PyObject* key = key_of(recorder, item);
-        if (key == nullptr) return recorder.live() ? recorder.stop(Abort::kUnknownOperand, "a set item") : void();
-        dict_set(recorder, target, key, item);
-      } else {
-        recorder.heap.model(target).items.push_back(item);
-        log(recorder, target, LogOp::kItem, Val(), item);
-      }
-      frame.sp -= 1;
-      return;
+      return add_to_comprehension(recorder, frame, frame.top(count + 1), now.is(Operation::kSetAdd));
     }
     case Operation::kMapAdd: {
       Val target = frame.top(count + 2), key = frame.top(2), value = frame.top(1);

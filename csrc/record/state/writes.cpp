@@ -213,8 +213,22 @@ void pin_item(Recorder& recorder, PyObject* dict, PyObject* key) {
   if (read) pin(recorder, Val::constant(old));
 }
 
+namespace {
+
+// Where C code called what writes, and cannot be gone back to, a replay could not be left at the write: the call of the
+// C code is an opaque call then. Else the trace would end before it.
+bool may_write_here(Recorder& recorder) {
+  const bool driven = std::any_of(recorder.frames.begin(), recorder.frames.end(),
+                                  [](const auto& frame) { return static_cast<bool>(frame->drive); });
+  if (!driven || snapshot_usable(recorder, snapshot(recorder))) return true;
+  return recorder.stop(Abort::kUnbuildable, recorder.snapshots.unusable_reason), false;
+}
+
+}  // namespace
+
 // The node that calls a method of a real container. False: stopped.
 bool call_method(Recorder& recorder, Val container, const char* method, Vals args) {
+  if (!may_write_here(recorder)) return false;
   for (Val& value : args) {
     value = materialize(recorder, value);
     if (!recorder.live()) return false;
@@ -232,6 +246,7 @@ bool call_method(Recorder& recorder, Val container, const char* method, Vals arg
 }
 
 bool call_known(Recorder& recorder, PyObject* callable, Vals args) {
+  if (!may_write_here(recorder)) return false;
   for (Val& value : args) {
     value = materialize(recorder, value);
     if (!recorder.live()) return false;

@@ -366,11 +366,25 @@ bool merge_content(Recorder& recorder, Val mapping, Objects* keys, Vals* values)
   return direct && dict_content(recorder, mapping, keys, values);
 }
 
+namespace {
+
+// A list that existed before, and has another number of items in each call: an operator that takes all of them, as
+// torch.stack does of a history, is an opaque call. Else each number of items would be a trace.
+bool grows(const Recorder& recorder, Val sequence) {
+  if (recorder.varying() == nullptr) return false;
+  PyObject* list = sequence.object();
+  if (sequence.is_virtual() && recorder.trace().virtuals[sequence.index()].is_real(0))
+    list = recorder.heap.real(sequence);
+  return list != nullptr && PyList_CheckExact(list) && recorder.varying()->has(list, Varying::sizes());
+}
+
+}  // namespace
+
 bool Recorder::sequence_items(Operand sequence, std::vector<Operand>* items) {
   Vals values;
   PyTypeObject* type = heap.type_of(sequence.value);
   if (type == nullptr || !(PyType_IsSubtype(type, &PyTuple_Type) || PyType_IsSubtype(type, &PyList_Type))) return false;
-  if (!try_items(*this, sequence.value, &values)) return false;
+  if (grows(*this, sequence.value) || !try_items(*this, sequence.value, &values)) return false;
   for (Val value : values) items->push_back({value, heap.real(value)});
   return true;
 }

@@ -28,7 +28,8 @@ struct Counts {
 struct InARow {
   uint64_t misses = 0, aborts = 0;
   uint64_t left = 0;     // replays that CPython has ended, whatever became of the trace
-  uint64_t gone_on = 0;  // replays that other traces have ended
+  uint64_t gone_on = 0;  // replays that were left at one node, and that other traces have ended
+  uint32_t node = 0;     // that one
 };
 
 }  // namespace pijit

@@ -11,6 +11,7 @@ namespace pijit {
 void Recordings::note(const Pace& pace) noexcept {
   last_cost = pace.taken();
   owed += pace.taken();
+  taken += pace.taken();
   plain = pace.plain();
 }
 

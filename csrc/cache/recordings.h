@@ -12,11 +12,14 @@ class Pace;
 struct Recordings {
   double plain = 0;          // seconds of a call in CPython, as far as they are known without the ledger
   double owed = 0;           // seconds of recordings that no call could use so far
+  double taken = 0;          // seconds of all recordings
   double last_cost = 0;      // seconds of the last recording
   std::vector<Ref> drivers;  // functions that took most of the last long recording, and were called once
   uint64_t pause = 0;        // calls without a recording; 0: there never was a pause
   uint64_t again = 0;        // the number of the call from which on one is recorded
 
+  // So many replays have saved what the recordings took, if a replay saves a third of the call.
+  bool are_paid(uint64_t replays) const noexcept { return static_cast<double>(replays) * plain >= 3 * taken; }
   // A recording has ended.
   void note(const Pace& pace) noexcept;
   // One is recorded after ever more calls. False: this call may be recorded.

@@ -200,7 +200,8 @@ void remove_root(int id) {
   CodeState* state = code_state(root->owner.code, false);
   if (state != nullptr) {
     erase(state->roots);
-    state->wasted += root->asked.automatic && !root->counts.is_worth();
+    const bool worth = root->counts.is_worth() && root->recordings.are_paid(root->counts.replays);
+    if (root->asked.automatic) state->wasted = worth ? 0 : state->wasted + 1;
   }
   const Traces::All gone = root->traces.take();
   if (g_keep_dead) dead_roots().push_back(root);

@@ -16,7 +16,8 @@ namespace pijit {
 namespace {
 
 constexpr size_t kMaxContainers = 256, kMaxArguments = 256, kMaxMisses = 1024;
-constexpr int kMaxLearned = 8;  // recordings that give way to another
+constexpr int kMaxLearned = 8;   // recordings that give way to another
+constexpr int kMostNumbers = 3;  // at one instruction, with a trace for each
 
 // Why a guard does not hold: kOther: something else than a number, or one that has to be what it was; kNumber: a number
 // that does not vary yet; kVaries: it does.
@@ -312,6 +313,14 @@ uint64_t place_of(const void* container, PyObject* key) noexcept {
 
 }  // namespace
 
+namespace {
+
+uint64_t place_in(const void* code, int instruction) noexcept {
+  return reinterpret_cast<uintptr_t>(code) * 31 + static_cast<uint64_t>(instruction);
+}
+
+}  // namespace
+
 uint64_t argument_way(const Trace& trace, Val source) noexcept {
   if (source.index() < trace.inputs) return source.index() + 1;
   for (const Guard& guard : trace.guards)
@@ -348,6 +357,15 @@ bool Varying::is_second_miss(uint64_t place) {
   return misses_.emplace(place, call_).first->second != call_ && !refuses_;
 }
 
+bool Varying::miss_at(const void* code, int instruction) {
+  return ++left_at_[place_in(code, instruction)] == kMostNumbers;
+}
+
+bool Varying::has_left_at(const void* code, int instruction) const noexcept {
+  const auto found = left_at_.find(place_in(code, instruction));
+  return found != left_at_.end() && found->second >= kMostNumbers;
+}
+
 bool Varying::learns_again() noexcept {
   return ++learned_ <= kMaxLearned;
 }
@@ -378,7 +396,8 @@ void Varying::refuse_missed() {
 bool Varying::miss(const void* container, PyObject* key) {
   if (has(container, key)) return true;
   const uint64_t place = place_of(container, key);
-  if (fixed_places_.count(place) != 0 || !is_second_miss(place) || missed_.size() >= kMaxContainers) return false;
+  const bool learns = in_the_middle ? !refuses_ : is_second_miss(place);
+  if (fixed_places_.count(place) != 0 || !learns || missed_.size() >= kMaxContainers) return false;
   missed_[container].push_back(Ref::borrow(key));
   return true;
 }
@@ -406,6 +425,13 @@ void Varying::fix(const void* container, PyObject* key) {
   for (Places* places : {&changed_, &missed_})
     if (const auto found = places->find(container); found != places->end())
       std::erase_if(found->second, [&](const Ref& other) { return cpython::keys_equal(other.get(), key); });
+}
+
+void Varying::learn_from(const Varying& other) {
+  for (const Places* places : {&other.changed_, &other.missed_})
+    for (const auto& [container, keys] : *places)
+      for (const Ref& key : keys) add(container, key.get());
+  counts_ = counts_ || other.counts_;
 }
 
 bool Varying::add(const void* container, PyObject* key) {

@@ -36,6 +36,8 @@ class Varying {
     counts_ = true;
     return add(dict, name);
   }
+  // What is known of places there is known here.
+  void learn_from(const Varying& other);
   bool counts_in_classes() const noexcept { return counts_; }
   // The way by which the guards reach an argument, or an item of one; see argument_way.
   bool has_argument(uint64_t way) const noexcept { return arguments_.count(way) != 0 || opened_.count(way) != 0; }
@@ -60,6 +62,10 @@ class Varying {
   // The same of text in the middle of a function. Two texts may be two ways of going on, each with its trace.
   bool miss_text(uint64_t way);
   bool miss(const void* container, PyObject* key);
+  // An instruction needs the value of a number, and a trace was left there often, since it is another one. True: for
+  // the last time, as a trace for each number would be too many: a frame that comes to the instruction is CPython's.
+  bool miss_at(const void* code, int instruction);
+  bool has_left_at(const void* code, int instruction) const noexcept;
   // What is there cannot be left open.
   void fix(const void* container, PyObject* key);
   // Misses from here on are of another call.
@@ -80,6 +86,7 @@ class Varying {
   using Places = std::unordered_map<const void*, std::vector<Ref>>;
   bool is_second_miss(uint64_t place);
 
+  std::unordered_map<uint64_t, int> left_at_;  // how often, by instruction
   Places changed_, missed_;
   std::unordered_set<uint64_t> opened_, arguments_, latest_, fixed_, fixed_places_, types_;
   std::unordered_map<uint64_t, uint64_t> misses_;  // the first call that missed because of a place

@@ -91,7 +91,8 @@ void note_replay(Root& root, const Trace& trace, const Left& left) {
     note_replayed(root);
     note_event(root, Happened::kReplayed);
   }
-  if (root.asked.automatic && root.counts.replays == limits().worth * root.counts.records)
+  if (root.asked.automatic && root.counts.replays == limits().worth * root.counts.records &&
+      root.recordings.are_paid(root.counts.replays))
     if (CodeState* state = code_state(root.owner.code, false)) state->wasted = 0;
   root.counts.stopped += left.stopped;
   root.counts.opaque_calls += left.opaque_calls;
@@ -99,7 +100,10 @@ void note_replay(Root& root, const Trace& trace, const Left& left) {
   stats().replays += !root.is_entry();  // calls are counted
   stats().opaque_calls += left.opaque_calls;
   root.in_a_row.misses = root.in_a_row.aborts = 0;
-  root.in_a_row.gone_on = left.trace != nullptr && left.native ? root.in_a_row.gone_on + 1 : 0;
+  const bool gone_on = left.trace != nullptr && left.native;
+  const uint32_t node = left.trace != nullptr ? left.node : 0;
+  root.in_a_row.gone_on = !gone_on ? 0 : node == root.in_a_row.node ? root.in_a_row.gone_on + 1 : 1;
+  root.in_a_row.node = node;
   if (left.trace == nullptr || left.native) {
     root.in_a_row.left = 0;
     root.counts.ended += 1;

@@ -87,9 +87,29 @@ bool asks_for_state(const Node& node) noexcept {
   return node.op == Op::kCheck && !node.adapter_op->is_of_form();
 }
 
+// Traces are left there since an instruction within the root needs another number in each call: a trace for each number
+// is too much. They are forgotten, and the next one leaves that frame to CPython.
+bool leaves_frame(Root& root, const Trace& trace, uint32_t at) {
+  const Node& node = trace.nodes[at];
+  if ((node.op != Op::kGuardInt && node.op != Op::kGuardFloat) || node.snapshot == kNone) return false;
+  const Site site = trace.sites[node.site];
+  if (trace.frame_states[trace.snapshots[node.snapshot].frame].parent == kNone) return false;
+  if (!root.varying.miss_at(site.code, site.instruction)) return false;
+  for (size_t i = root.traces.size(); i-- > 0;) {
+    const Trace& other = *root.traces[i];
+    const bool asks = std::any_of(other.nodes.begin(), other.nodes.end(), [&](const Node& each) {
+      return each.op == node.op && other.sites[each.site].code == site.code &&
+             other.sites[each.site].instruction == site.instruction;
+    });
+    if (asks) root.traces.forget(i);
+  }
+  root.in_a_row.left = root.in_a_row.gone_on = 0;
+  return true;
+}
+
 // A trace keeps being left at the node: a later call is recorded. False: no side trace can be had there, such as behind
 // an operator that fails, or the trace is of a state that does not come back.
-bool want_side_trace(Root& root, const std::shared_ptr<Trace>& trace, uint32_t node) {
+bool want_side_trace(Root& root, std::shared_ptr<Trace> trace, uint32_t node) {
   if (trace->nodes[node].op == Op::kAdapter) return false;
   if (asks_for_state(trace->nodes[node]) && ended(*trace) == 0 && trace->exits >= limits().useless) return false;
   Leaving& leaving = leaving_at(*trace, node);
@@ -98,29 +118,34 @@ bool want_side_trace(Root& root, const std::shared_ptr<Trace>& trace, uint32_t n
   if (is_behind_foreign_code(*trace, node)) return false;
   if (leaving.times < limits().hot) return true;
   leaving.times = 0;
+  if (leaves_frame(root, *trace, node)) return true;
   leaving.tries += 1;
   root.traces.wanted = {trace, node, leaving.tries - 1};
   return true;
 }
 
+// All replays are left now, or all are left at one place.
+bool has_turned(const Root& root) noexcept {
+  return root.in_a_row.left >= limits().turned || root.in_a_row.gone_on >= limits().turned;
+}
+
 // A trace that no replay has come to the end of was recorded under circumstances that do not come back, such as the
 // first step of a training, or a first call that raised: the next call is recorded in its place, a few times at most.
 // So is one whose replays came to the end before: what it relies on behind an opaque call may have changed for good,
-// such as a module that an import has filled, and its first guards, which let the calls in, know nothing of that. That
-// other traces go on there each time is dearer than a trace that goes through. And
-// so is one that all replays leave now, where no side trace could be had: a branch may have turned for good.
+// such as a module that an import has filled, and its first guards, which let the calls in, know nothing of that. And
+// so is one that all replays leave now, where no side trace could be had: a branch may have turned for good. That other
+// traces go on there each time is dearer than a trace that goes through.
 void forget_useless(Root& root, size_t index, uint32_t node) {
   const Trace& trace = *root.traces[index];
   const Op left_at = trace.nodes[node].op;
   // Tensors of another shape: this one may come back, and a side trace serves the other.
   if (left_at == Op::kAdapter) return;
-  const bool turned = root.in_a_row.left >= limits().turned;
+  const bool turned = has_turned(root);
   if (!turned && left_at == Op::kCheck && !asks_for_state(trace.nodes[node]) && !is_behind_foreign_code(trace, node))
     return;
   const bool raised = left_at == Op::kOpaqueRaise || left_at == Op::kRunRaise;
   const bool useless = ended(trace) == 0 && trace.exits >= (raised ? 1 : limits().useless);
-  const bool stale =
-      left_at == Op::kEpoch && (root.in_a_row.left >= limits().stale || root.in_a_row.gone_on >= limits().turned);
+  const bool stale = left_at == Op::kEpoch && root.in_a_row.left >= limits().stale;
   const bool counts = ended(trace) < limits().served;
   if ((!useless && !stale && !turned) || (counts && root.counts.forgotten >= limits().forgotten)) return;
   if (records_too_often(root)) return;
@@ -192,8 +217,7 @@ void go_on_from(Root& root, const Left& left) {
     if (root.traces[i].get() == left.trace) {
       if (left.learned) return records_too_often(root) ? void() : root.traces.forget(i);
       if (root.is_entry()) return;  // another of its traces goes on, or another entry
-      if (!want_side_trace(root, root.traces[i], left.node) || root.in_a_row.left >= limits().turned)
-        forget_useless(root, i, left.node);
+      if (!want_side_trace(root, root.traces[i], left.node) || has_turned(root)) forget_useless(root, i, left.node);
       return;
     }
 }

@@ -484,7 +484,7 @@ void Recorder::observe_instruction(ShadowFrame& frame) {
   }
   if (exit_points_) emit_exit_point(*this);
   const size_t fixed = numbers.fixed.size();
-  numbers.stay_open = false;
+  numbers.stay_open = numbers.leave_frame = false;
   step(*this, frame, now);
   if (stopping) {
     const auto mark = frame.mark;

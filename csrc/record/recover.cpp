@@ -11,6 +11,7 @@
 #include "record/recover.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "cpython/keys.h"
 #include "ir/log.h"
@@ -77,7 +78,7 @@ bool Recorder::resolve_stop() {
   }
   if (!stop_final && intact && (adapter_ == nullptr || adapter_->trouble() == nullptr)) {
     live_ = true;
-    if (!raise.unforeseen) {
+    if (!raise.unforeseen && !std::exchange(numbers.leave_frame, false)) {
       if (go_opaque(*this, frame) && live_) {
         trace_->detours.push_back(why);
         trace_->stop = StopInfo();

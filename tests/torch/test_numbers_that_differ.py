@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import functools
 import random
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable
 from typing import Any
 
@@ -213,6 +213,28 @@ def a_choice() -> Program:
     return lambda: model(generator.choice(data)).detach(), lambda i: ()
 
 
+@program(4)
+def milestones_in_a_counter() -> Program:
+    model, milestones, state = net(), Counter([5, 5, 11, 18]), [0]
+
+    def step(x: torch.Tensor) -> Any:
+        state[0] += 1
+        factor = 1.0 if state[0] not in milestones else 0.5 ** milestones[state[0]]
+        return model(x).detach() * factor, milestones[state[0]] if state[0] in milestones else None
+
+    return step, lambda i: (batch(i),)
+
+
+@program(4)
+def numbers_in_a_set() -> Program:
+    model, some, others = net(), {3, 4, 20}, frozenset({"w1", "w2"})
+
+    def use(model: Any, i: int) -> Any:
+        return model(batch(i)).detach(), i * 2 in some, f"w{i}" not in others
+
+    return by_index(use)
+
+
 @program()
 def a_cached_function_of_a_number() -> Program:
     model = net()
@@ -251,6 +273,29 @@ def tokens() -> Program:
         return x.detach()
 
     return generate, lambda i: (batch(i), 20 + i % 4)
+
+
+@program(8)
+def a_piece_of_a_text() -> Program:
+    """A slice of a text is another one in each call: the function that takes it is left to CPython."""
+    model, embedding, text = net(), nn.Embedding(26, 3), "".join(chr(97 + i * 7 % 26) for i in range(60))
+
+    def piece(x: torch.Tensor) -> torch.Tensor:
+        at = int(x.sum())
+        return torch.tensor([ord(each) - 97 for each in text[at : at + 5]])
+
+    return lambda x: model(embedding(piece(x))).detach(), lambda i: (torch.full((2,), float(i * 11 % 26)),)
+
+
+@program(12)
+def a_list_that_grows_and_is_stacked() -> Program:
+    model, seen = net(), [torch.zeros(4, 1)]
+
+    def step(x: torch.Tensor) -> Any:
+        seen.append(model(x).detach())
+        return torch.stack(seen).sum(), len(seen)
+
+    return step, lambda i: (batch(i),)
 
 
 def same(a: Any, b: Any) -> bool:
@@ -441,6 +486,35 @@ def test_keys_of_another_class() -> None:
     check(make)
 
 
+def test_sets_that_change() -> None:
+    def make() -> Program:
+        some: set[Any] = {1, 2, 30}
+        Loud.seen.clear()
+
+        def arguments(i: int) -> tuple[Any, ...]:
+            if i == 8:
+                some.discard(2)
+            if i == 12:
+                some.add(Loud(3))
+            if i == 16:
+                some.update(range(100, 500))
+            return (batch(i), i % 4)
+
+        return lambda x, i: (x * 2 if i + 0 in some else x, list(Loud.seen)), arguments
+
+    check(make)
+
+
+class Counts(Counter[int]):
+    """It finds what it has not."""
+
+    def __contains__(self, key: object) -> bool:
+        return key in (1, 2)
+
+    def __getitem__(self, key: int) -> int:
+        return key + 100
+
+
 def test_dicts_that_do_more() -> None:
     class Missing(dict[int, torch.Tensor]):
         def __missing__(self, key: int) -> torch.Tensor:
@@ -450,6 +524,35 @@ def test_dicts_that_do_more() -> None:
         tables: list[Any] = [Missing({1: batch(9)}), OrderedDict({i: batch(i) for i in range(4)})]
         return lambda i: [table[i % 4] * 2 for table in tables], lambda i: (i,)
 
+    def counted() -> Program:
+        counters: list[Any] = [Counter({1: 3, 2: 5}), Counts({1: 3})]
+
+        def arguments(i: int) -> tuple[Any, ...]:
+            if i == 12:
+                del Counts.__contains__
+            if i == 16:
+                counters[0][3] = 7
+            if i == 20:
+                del Counts.__getitem__
+            return (batch(i), i % 4)
+
+        before = Counts.__contains__, Counts.__getitem__
+
+        def step(x: torch.Tensor, i: int) -> Any:
+            return [(i in each, each[i] * x) for each in counters]
+
+        def restore() -> None:
+            Counts.__contains__, Counts.__getitem__ = before  # type: ignore[method-assign]
+
+        restores.append(restore)
+        return step, arguments
+
+    restores: list[Callable[[], None]] = []
+    plain, _ = run(counted, False, 24)
+    restores[0]()
+    fast, _ = run(counted, True, 24)
+    restores[0]()
+    assert same(plain, fast)
     check(make)
 
 

@@ -38,6 +38,8 @@ struct Numbers {
 
   // Computed anew by each attempt: the instruction is to be an opaque call with numbers as they are.
   bool stay_open = false;
+  // Computed anew by each attempt: CPython is to run the frame, whose instruction needs a number that differs.
+  bool leave_frame = false;
   // Kept, in order: an instruction that is given up opens those that it has fixed (open_again).
   Vec<Fixed> fixed;
   // Kept: numbers in classes that the trace changes, by the dict of the class and the name. One too many is only learnt

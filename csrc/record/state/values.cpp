@@ -483,6 +483,12 @@ Val Recorder::force_const(Val value, PyObject* observed) {
   if (info.rep == Rep::kObject) return fix(*this, value, observed) ? reads.owned(observed) : Val();
   Reg now{};
   if (!number_of(observed, &now) || now.rep != info.rep) return Val();
+  const ShadowFrame& frame = frames.top();
+  if (info.rep != Rep::kBool && frames.size() > 1 && varying() != nullptr &&
+      varying()->has_left_at(frame.code, frame.operation)) {
+    numbers.stay_open = numbers.leave_frame = true;
+    return stop(Abort::kUnknownOperand, "a number that differs from call to call"), Val();
+  }
   const uint64_t bits = number_bits(now);
   const Op op = info.rep == Rep::kInt ? Op::kGuardInt : info.rep == Rep::kFloat ? Op::kGuardFloat : Op::kGuardBool;
   Node& node = emit_node(*this, op);

@@ -17,6 +17,7 @@ from pijit._version import __version__
 from pijit._wait import wait
 from pijit.api import Status, jit, reset, stats, status, traces, unjit, why
 from pijit.compilers import backends, register_backend
+from pijit.graph.lowerings import register_lowering
 from pijit.tools.explain import Report, explain
 from pijit.tools.verify import Verification, verify
 
@@ -41,6 +42,7 @@ __all__ = [
     "opaque",
     "region",
     "register_backend",
+    "register_lowering",
     "reset",
     "skip",
     "stance",

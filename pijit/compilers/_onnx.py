@@ -23,7 +23,8 @@ class OfOnnx(Backend):
         return super().lacks(graph) or tuple(
             node
             for node in graph.nodes
-            if node.op != "check" and onnx_lower.form(node.op) is None and onnx_lower.form(node.op, True) is None
+            if node.op != "check"
+            and (node.is_foreign or (onnx_lower.form(node.op) is None and onnx_lower.form(node.op, True) is None))
         )
 
     def build(self, graph: Graph, options: Options, directory: Path) -> None:

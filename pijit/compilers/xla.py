@@ -34,7 +34,9 @@ class Xla(Backend):
     def lacks(self, graph: Graph) -> tuple[Node, ...]:
         forms = load("jax")
         usual = super().lacks(graph)
-        return usual or tuple(node for node in graph.nodes if node.op != "check" and form_of(forms, node.op) is None)
+        return usual or tuple(
+            node for node in graph.nodes if node.op != "check" and (node.is_foreign or form_of(forms, node.op) is None)
+        )
 
     def build(self, graph: Graph, options: Options, directory: Path) -> None:
         executable, _ = _compiled(graph, options)

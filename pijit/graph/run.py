@@ -73,9 +73,16 @@ def run_branch(node: Node, values: Mapping[str, Any], call: Callable[[Node, Mapp
 
 @functools.cache
 def having(framework: str) -> Callable[[Node], bool]:
-    """Tells whether the row of a node has a form in a framework; one function a framework."""
+    """Tells whether a node has a form in a framework; one function a framework."""
     forms = load(framework)
-    return lambda node: not node.is_foreign and form_of(forms, node.op) is not None
+    return lambda node: form_of(forms, node.op) is not None
+
+
+@functools.cache
+def having_row(framework: str) -> Callable[[Node], bool]:
+    """Tells whether the row of a node has a form in a framework; one function a framework."""
+    has_form = having(framework)
+    return lambda node: not node.is_foreign and has_form(node)
 
 
 def check(node: Node, values: Mapping[str, Any]) -> None:

@@ -37,6 +37,7 @@ from pijit._formats.onnx.complex_arrays import has_complex, linear_form, packed,
 from pijit._formats.onnx.types import NUMBERS, ONNX_TYPES, Shape, Tensor, words
 from pijit._version import __version__
 from pijit.errors import ExportError, UsageError
+from pijit.graph import lowerings
 from pijit.graph.forms import form_of
 from pijit.graph.model import Graph, Node, Region, Value
 from pijit.graph.model.branches import all_nodes, is_branch
@@ -73,6 +74,8 @@ def form(name: str, is_complex: bool = False) -> Callable[..., Any] | None:
         name: of the row.
         is_complex: for complex arrays.
     """
+    if "::" in name:
+        return lowerings.in_onnx(name)
     if is_complex or name in COMPLEX:
         return form_of(complex_arrays, name) or linear_form(name)
     return next((found for module in FORMS if (found := form_of(module, name)) is not None), None)
@@ -80,7 +83,7 @@ def form(name: str, is_complex: bool = False) -> Callable[..., Any] | None:
 
 def has_form(node: Node) -> bool:
     """The row of a node has a form in ONNX."""
-    return not node.is_foreign and form(node.op) is not None and not recurrent.lacks(node)
+    return form(node.op) is not None and not recurrent.lacks(node)
 
 
 def _fill(proto: TensorProto, array: Any, dtype: str) -> None:

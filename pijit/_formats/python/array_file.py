@@ -10,7 +10,7 @@ from pijit.graph.decompose import decomposed
 from pijit.graph.forms import form_of, load
 from pijit.graph.model import Graph, Node, Token
 from pijit.graph.model.branches import all_nodes, is_branch
-from pijit.graph.run import having, lacking
+from pijit.graph.run import having_row, lacking
 from pijit.graph.show.text import quoted
 from pijit.graph.torch_calls import NUMBERS
 
@@ -24,7 +24,7 @@ class ArrayFile(PythonFile):
     def __init__(self, graph: Graph, weights: str, framework: str) -> None:
         self.framework = framework
         self.forms = load(framework)
-        super().__init__(decomposed(graph, having(framework)).functional(), weights)
+        super().__init__(decomposed(graph, having_row(framework)).functional(), weights)
         self.used: set[str] = set()
         for node in all_nodes(self.graph):
             if node.op != "check" and node.op not in NUMBERS and not is_branch(node):

@@ -19,7 +19,7 @@ from typing import Any, Literal
 from pijit import _torch_objects
 from pijit.errors import ExportError
 from pijit.graph import vocabulary
-from pijit.graph.build import lists, python_calls, trace_rows
+from pijit.graph.build import lists, operators, python_calls, trace_rows
 from pijit.graph.build.arguments import Leaf, is_shallow
 from pijit.graph.build.modules import Modules
 from pijit.graph.build.opaque_objects import Opaque, holds_opaque, plain, without_opaque
@@ -110,6 +110,7 @@ class Builder:
         self._of_python: set[int] = set()  # registers of what functions of Python have made of data
         self._places: dict[int, tuple[str, str, int]] = {}
         self._inputs: dict[int, Value] = {}
+        self._known_kinds: dict[int | None, str] = {}  # of registers that the trace has as objects
         self._effects: list[Effect] = []
         for leaf in leaves:
             self._inputs[id(leaf.tensor)] = self._typed(leaf.tensor, Value(self._fresh(leaf.name), role="input"))
@@ -224,6 +225,8 @@ class Builder:
             return self._registers.get(rest[0], Opaque("an object"))
         if kind == "const":
             return self._literal(rest[0])
+        if kind == "value":  # it is one already
+            return rest[0]
         if kind in {"tuple", "list"}:
             parts = tuple(map(self._argument, rest[-1]))
             return list(parts) if kind == "list" else parts
@@ -271,6 +274,8 @@ class Builder:
             self._number(row, found[0], [self._argument(each) for each in row["operands"]], found[1])
         elif op == "opaque" and (call := python_calls.engine_call(row, self._content)) is not None:
             self._backward(row, call)
+        elif op == "opaque" and self._operator(row):
+            return
         elif op in {"guard_bool", "guard_int", "guard_float"}:
             self._check(row, self._argument(row["a"]), trace_rows.expected(op, row))
         elif op == "guard_is":
@@ -293,7 +298,43 @@ class Builder:
         self._registers[register] = value
         return value
 
+    def _operator(self, row: Mapping[str, Any]) -> bool:
+        """An operator with a schema that the recorder does not know; False: the call is of something else."""
+        given = python_calls.spread(row, self._content)
+        if given is None:
+            return False
+        positional, named = given
+        values = [plain(self._argument(each)) for each in positional]
+        words = {name: plain(self._argument(each)) for name, each in named.items()}
+        holder = self._data["frames"][row["frame"]]["self"] if row.get("frame", -1) >= 0 else None
+        overload = operators.overload_of(row, holder, values, words)
+        if overload is None or any(map(holds_opaque, (*values, *words.values()))):
+            return False
+        kinds = operators.kinds(overload)
+        schema = overload._schema
+        if kinds is None or not (kinds or any(each.is_write for each in schema.arguments)):
+            return False
+        found = operators.registers(self._data, row["out"], len(kinds))
+        places = [each if each is not None else -1 - row["out"] * 64 - at for at, each in enumerate(found)]
+        self._known_kinds.update(zip(places, kinds, strict=True))
+        taken = dict(zip((each.name for each in schema.arguments), positional, strict=False)) | dict(named)
+        call = {
+            "name": operators.qualified(overload),
+            "arguments": [
+                (each.name, taken[each.name], each.is_write) for each in schema.arguments if each.name in taken
+            ],
+            "results": places,
+            "aliases": list(operators.aliases(overload)),
+            "random": operators.is_random(overload),
+        }
+        self._call_one(row, call)
+        results = tuple(self._registers.get(each) for each in places)
+        self._registers[row["out"]] = results[0] if len(results) == 1 else results or None
+        return True
+
     def _kind(self, register: int | None) -> str:
+        if register in self._known_kinds:
+            return self._known_kinds[register]
         kind = "tensor" if register is None else self._data["registers"][register]
         return kind if kind in {"tensor", "int", "float", "bool"} else "object"
 
@@ -304,6 +345,9 @@ class Builder:
     def _call_one(self, row: Mapping[str, Any], call: Mapping[str, Any]) -> None:
         registers = [each for one in call["results"] for each in (one if isinstance(one, list) else [one])]
         arguments = [(name, self._operand(call["name"], name, value)) for name, value, _ in call["arguments"]]
+        if call["name"].startswith("torch::") and vocabulary.row_of(call["name"]) is None:
+            call = self._as_operator(self._with_sizes(row, call, arguments), arguments)
+            arguments = [(name, self._operand(call["name"], name, value)) for name, value, _ in call["arguments"]]
         written = [at for at, (_, _, writes) in enumerate(call["arguments"]) if writes]
         if call["name"] in _GRADIENTS and (written or registers or "enabled" in dict(arguments)):
             self._emit_gradient(row, call["name"], arguments, registers)
@@ -349,6 +393,45 @@ class Builder:
             aliases=aliases if any(aliases) else (),
             random=call["random"],
         )
+
+    def _with_sizes(self, row: Mapping[str, Any], call: Mapping[str, Any], arguments: list[Any]) -> Mapping[str, Any]:
+        """The call with numbers in the place of tensors among sizes: `torch.zeros(x.max() + 1, 6)`."""
+        first = 1 if call["name"].startswith("torch::Tensor.") else 0
+        given = [value for name, value in arguments if not name]
+        sizes = given[first] if len(given) == first + 1 and isinstance(given[first], tuple) else given[first:]
+        if not operators.are_sizes(call["name"], sizes):
+            return call
+        numbers = []
+        for size in sizes:
+            number = size
+            if isinstance(size, Value) and size.kind == "tensor":
+                number = Value(self._fresh("item"), "int")
+                self._of_data.add(number.name)
+                self._emit(row, "item_int", {"x": size}, (number,), origin="tensor::int")
+            numbers.append(("value", number))
+        words = [each for each in call["arguments"] if each[0]]
+        positional = [*call["arguments"][:first], ("", ("tuple", None, numbers), False)]
+        arguments[:] = [*arguments[:first], ("", tuple(each for _, each in numbers)), *(a for a in arguments if a[0])]
+        return {**call, "arguments": [*positional, *words]}
+
+    @staticmethod
+    def _as_operator(call: Mapping[str, Any], arguments: list[Any]) -> Mapping[str, Any]:
+        """The call of a function of Python as that of the operator behind it, if there is one."""
+        positional = [value for name, value in arguments if not name]
+        named = {name: value for name, value in arguments if name}
+        overload = operators.overload_named(call["name"], positional, named)
+        if overload is None or len(call["results"]) != len(overload._schema.returns):
+            return call
+        places = {each.name: at for at, each in enumerate(overload._schema.arguments)}
+        names = list(places)
+        given = {name or names[at]: value for at, (name, value, _) in enumerate(call["arguments"])}
+        ordered = [each for each in overload._schema.arguments if each.name in given]
+        aliases = [
+            next((at for at, each in enumerate(ordered) if places[each.name] == place), -1)
+            for place in operators.aliases(overload)
+        ]
+        taken = [(each.name, given[each.name], each.is_write) for each in ordered]
+        return {**call, "name": operators.qualified(overload), "arguments": taken, "aliases": aliases}
 
     def _operand(self, call: str, name: str, value: Any) -> Any:
         """An argument of an operator. A list as the whole index is one item of it: `x[[0, 1]]` is no `x[0, 1]`."""

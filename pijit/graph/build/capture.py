@@ -11,7 +11,7 @@ from pijit._config import OFF, WHY_OFF
 from pijit._roots import add_second, function_of
 from pijit._usage_errors import check_thing
 from pijit.errors import ExportError
-from pijit.graph.build import autograd, training_steps
+from pijit.graph.build import autograd, operators, training_steps
 from pijit.graph.build.arguments import Leaf, leaves
 from pijit.graph.build.builder import Builder, Decisions
 from pijit.graph.build.modules import Modules
@@ -140,10 +140,14 @@ def _builder(
 
 
 def caller_of(fn: Callable[..., Any]) -> FunctionType:
-    """A function that hands its arguments on; a recording of its own begins there, whatever is known of `fn`."""
+    """A function that hands its arguments on; a recording of its own begins there, whatever is known of `fn`.
+
+    It does not return the call itself: `fn` would be left to CPython as a whole where an opaque call is its last one.
+    """
 
     def call(*args: Any, **kwargs: Any) -> Any:
-        return fn(*args, **kwargs)
+        made = fn(*args, **kwargs)
+        return made  # noqa: RET504
 
     return call  # type: ignore[return-value]
 
@@ -151,6 +155,7 @@ def caller_of(fn: Callable[..., Any]) -> FunctionType:
 @contextmanager
 def unlimited() -> Iterator[None]:
     """Recordings have no budget and hold what comes in: the graph of this call is wanted, whatever it costs."""
+    operators.resolve()
     before = _core.get_option("record_budget")
     kept = _core.keep_inputs(True)
     _core.set_option("record_budget", 0)

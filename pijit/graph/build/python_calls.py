@@ -5,7 +5,7 @@ and a dict that the trace builds for it.
 """
 
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from pijit import _torch_objects
@@ -83,16 +83,12 @@ def engine_call(row: Mapping[str, Any], content: Callable[[Any], Any]) -> Engine
     called = content(row["a"])
     if called[0] != "method" or called[1][0] != "const" or not _torch_objects.is_backward(called[1][1]):
         return None
-    if row["aux"] != _SPREAD or not row["operands"]:
+    found = spread(row, content)
+    if found is None:
         return None
-    positional = content(row["operands"][0])
-    named = content(row["operands"][1]) if len(row["operands"]) > 1 else ("dict", None, [])
-    if positional[0] != "tuple" or named[0] != "dict":
-        return None
-    given = dict(zip(_ENGINE, positional[-1], strict=False))
+    given = dict(zip(_ENGINE, found[0], strict=False))
     words = {"tensors": "roots", "grad_tensors": "gradients", "accumulate_grad": "accumulate"}
-    for key, value in named[-1]:
-        given[words.get(key[1], key[1])] = value
+    given |= {words.get(key, key): value for key, value in found[1].items()}
     flags = {name: given.get(name, ("const", False)) for name in ("keep_graph", "create_graph", "accumulate")}
     if any(flag[0] != "const" for flag in flags.values()) or "roots" not in given:
         return None
@@ -105,6 +101,22 @@ def engine_call(row: Mapping[str, Any], content: Callable[[Any], Any]) -> Engine
         content(given.get("inputs", empty)),
         bool(flags["accumulate"][1]),
     )
+
+
+def spread(row: Mapping[str, Any], content: Callable[[Any], Any]) -> tuple[Sequence[Any], Mapping[str, Any]] | None:
+    """The arguments of an opaque node that is called with a tuple and a dict; None: they are not known.
+
+    Args:
+        row: the node.
+        content: gives for a value of the trace what the object is built of, or the value itself.
+    """
+    if row["aux"] != _SPREAD or not row["operands"]:
+        return None
+    positional = content(row["operands"][0])
+    named = content(row["operands"][1]) if len(row["operands"]) > 1 else ("dict", None, [])
+    if positional[0] != "tuple" or named[0] != "dict":
+        return None
+    return positional[-1], {key[1]: value for key, value in named[-1]}
 
 
 def is_number(argument: Argument) -> bool:

@@ -10,8 +10,9 @@ from typing import Any
 
 from pijit.errors import ExportError
 from pijit.graph.build.python_calls import Store, is_number
-from pijit.graph.model import Graph, Node, Value, regions, values_of
+from pijit.graph.model import Graph, Node, Value, regions, replaced, values_of
 
+_LEAF = "tensor::set_requires_grad"
 OWN = frozenset({"backward", "grad", "set_grad", "set_grad_enabled"})
 
 
@@ -21,11 +22,24 @@ def needs_expansion(graph: Graph) -> bool:
 
 
 def without_modes(graph: Graph) -> Graph:
-    """The graph of a call that has nothing to do with gradients: it says nothing of the grad mode."""
-    nodes = tuple(node for node in graph.nodes if node.op not in OWN)
+    """The graph of a call that has nothing to do with gradients: it says nothing of the grad mode, nor of leaves."""
+    same: dict[str, Any] = {}  # what `requires_grad_` gives is its tensor
+    nodes = []
+    for node in graph.nodes:
+        if node.op == _LEAF:
+            same |= {value.name: replaced(node.arguments["self"], same) for value in node.results if value is not None}
+        elif node.op not in OWN:
+            arguments = {name: replaced(argument, same) for name, argument in node.arguments.items()}
+            nodes.append(replace(node, arguments=arguments) if same else node)
     if len(nodes) == len(graph.nodes):
         return graph
-    return replace(graph, nodes=nodes, region=regions.tree(nodes, regions.types_of(graph.region)))
+    return replace(
+        graph,
+        nodes=tuple(nodes),
+        outputs=replaced(graph.outputs, same),
+        effects=tuple(replace(each, values=replaced(each.values, same)) for each in graph.effects),
+        region=regions.tree(nodes, regions.types_of(graph.region)),
+    )
 
 
 def split_there(graph: Graph, why: str) -> Graph:

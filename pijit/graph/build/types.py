@@ -160,6 +160,19 @@ def _is_of_data(made: Any) -> bool:
     return hasattr(made, "node") and bool(free_unbacked_symbols(made))
 
 
+def _has_no_form(error: Exception) -> bool:
+    """Torch cannot say what an operator gives for tensors without data."""
+    from torch._subclasses import fake_tensor
+
+    return "no fake impl" in str(error) or isinstance(
+        error,
+        NotImplementedError
+        | fake_tensor.UnsupportedOperatorException
+        | fake_tensor.DynamicOutputShapeException
+        | fake_tensor.DataDependentOutputException,
+    )
+
+
 def _anywhere(index: Any, values: Mapping[str, Any], listed: bool = False) -> Any:
     """The index with 0 for numbers of which nothing is known: what is at any place of an axis has one form.
 
@@ -303,7 +316,8 @@ class _Typing:
         except Exception as error:
             from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 
-            if not of_data and not isinstance(error, GuardOnDataDependentSymNode | ZeroDivisionError):
+            known = of_data or isinstance(error, GuardOnDataDependentSymNode | ZeroDivisionError)
+            if not known and not (node.is_foreign and _has_no_form(error)):
                 raise
             values.update((value.name, None) for value in node.results if value is not None)
             return

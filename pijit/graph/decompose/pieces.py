@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from pijit.graph import vocabulary
+from pijit.graph import lowerings, vocabulary
 from pijit.graph.decompose.own import OWN
 from pijit.graph.decompose.sizes import Numbers, Sizes
 from pijit.graph.decompose.tables import table
@@ -59,7 +59,7 @@ class Pieces:
         self._names = Names({value.name for value in _values(graph)})
         self._sizes = Sizes(graph)
         self._makers = {value.name: node for node in all_nodes(graph) for value in node.results if value is not None}
-        self._call = torch_caller(OWN)
+        self._call = torch_caller({**OWN, **lowerings.in_torch()})
 
     def of(self, node: Node) -> Made:
         """What a node becomes.

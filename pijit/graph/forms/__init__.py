@@ -5,6 +5,7 @@ arrays of its framework, numbers, tuples of both, and `Token` for dtypes and dev
 None and Ellipsis. It gives an array, a number, or a sequence of them.
 """
 
+import functools
 import importlib
 import importlib.util
 from collections.abc import Callable
@@ -13,6 +14,7 @@ from typing import Any, NamedTuple
 
 from pijit._usage_errors import nearest
 from pijit.errors import UsageError
+from pijit.graph import lowerings
 
 
 class Framework(NamedTuple):
@@ -29,6 +31,10 @@ FRAMEWORKS = {
     "jax": Framework("jax", "jax", "pip install 'jax[cpu]'"),
     "mindspore": Framework("mindspore", "mindspore", "pip install mindspore 'numpy<2'"),
 }
+
+
+# What a module of forms calls the namespace of arrays that a user's form is given.
+_NAMESPACES = {"numpy": "np", "jax": "jnp"}
 
 
 def load(framework: str) -> ModuleType:
@@ -49,5 +55,8 @@ def load(framework: str) -> ModuleType:
 
 
 def form_of(forms: ModuleType, name: str) -> Callable[..., Any] | None:
-    """The function of a row, or None."""
+    """The function of a row, or of an operator that a user has given a form; or None."""
+    if "::" in name:
+        own, namespace = lowerings.of_arrays(name), _NAMESPACES.get(forms.__name__.rpartition(".")[2])
+        return None if own is None or namespace is None else functools.partial(own, getattr(forms, namespace))
     return getattr(forms, name, None) or getattr(forms, f"{name}_", None)

@@ -387,7 +387,7 @@ class TestViews:
 
 
 def test_the_public_names():
-    assert len(pijit.__all__) <= 30
+    assert len(pijit.__all__) <= 40
     assert all(hasattr(pijit, name) for name in pijit.__all__)
     assert callable(pijit.traces)
     assert "pijit.traces" in sys.modules

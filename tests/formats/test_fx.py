@@ -9,6 +9,7 @@ from graphs import graph_of, net, stack
 from torch.fx import Interpreter, replace_pattern, symbolic_trace
 from torch.fx.passes.shape_prop import ShapeProp
 from torch.fx.passes.split_module import split_module
+from torch.fx.passes.utils.source_matcher_utils import get_source_partitions
 from torch.utils._pytree import tree_flatten, tree_leaves
 
 import pijit
@@ -85,6 +86,86 @@ def test_nodes_know_where_they_come_from():
     assert 'graphs.py", line' in node.meta["stack_trace"]
     assert "return self.norm(x + torch.nn.functional.gelu(self.lin(x)))" in node.meta["stack_trace"]
     assert node.meta["nn_module_stack"] == {"": ("", "Stack"), "layers.0": ("layers.0", "Block")}
+
+
+class Layers(torch.nn.Module):
+    """A layer that is called twice, functions, a size, several results, a write to a part."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv = torch.nn.Conv1d(2, 2, 3, padding=1)
+        self.act = torch.nn.Sequential(torch.nn.ReLU(), torch.nn.LayerNorm(6))
+        self.register_buffer("seen", torch.zeros(2, 6))
+
+    def forward(self, x):
+        y = self.act(self.conv(torch.nn.functional.gelu(self.conv(x))))
+        left, right = y.split(3, -1)
+        self.seen[0] = y.mean((0, 1))
+        return (left + right).reshape(x.shape[0] * 2, 3), y.max(-1), self.seen.sum()
+
+
+def by_name(made):
+    return {node.name: node for node in made.graph.nodes}
+
+
+def test_nodes_have_types_as_tensors_without_data():
+    torch.manual_seed(0)
+    made = pijit.export(Layers(), torch.randn(3, 2, 6), format="fx")
+    ShapeProp(made).propagate(torch.randn(5, 2, 6))
+    seen = {node.name: node.meta["tensor_meta"] for node in made.graph.nodes if "tensor_meta" in node.meta}
+    vals = {node.name: node.meta.get("val") for node in made.graph.nodes if node.op != "output"}
+    assert [name for name, each in vals.items() if each is None] == ["_assert", "setitem"]
+    batch = vals["x"].shape[0]
+    assert isinstance(batch, torch.SymInt)
+    for name, meta in seen.items():
+        if not isinstance(vals.get(name), torch.Tensor):
+            continue
+        sizes = [5 * int(size // batch) if isinstance(size, torch.SymInt) else size for size in vals[name].shape]
+        assert (tuple(sizes), vals[name].dtype, vals[name].stride()[-1:]) == (meta.shape, meta.dtype, meta.stride[-1:])
+    assert {type(each).__name__ for each in vals.values() if isinstance(each, torch.Tensor)} == {"FakeTensor"}
+
+
+def test_what_depends_on_data_has_the_type_that_the_graph_has():
+    def decides(x):
+        y = x * 2 if x.sum() > 0 else x - 1
+        return y + 1, x[x > 0].sum()
+
+    made = pijit.export(decides, torch.ones(3, 4), format="fx", decisions="keep", also=[(-torch.ones(3, 4),)])
+    nodes = by_name(made)
+    (given,) = (node for node in nodes.values() if node.target is torch.ops.aten.add.Tensor)
+    assert given.meta["val"].shape[1:] == (4,)
+    assert isinstance(given.meta["val"].shape[0], torch.SymInt)
+    for sign in (1.0, -1.0):
+        assert_same(decides(torch.full((3, 4), sign)), made(torch.full((3, 4), sign)))
+
+
+def test_nodes_have_the_layers_and_functions_that_they_are_parts_of():
+    made = pijit.export(Layers(), torch.randn(3, 2, 6), format="fx")
+    parts = get_source_partitions(
+        made.graph, [torch.nn.Conv1d, torch.nn.ReLU, torch.nn.LayerNorm, torch.nn.functional.gelu]
+    )
+    assert {kind.__name__: len(found) for kind, found in parts.items()} == {
+        "Conv1d": 2, "ReLU": 1, "LayerNorm": 1, "gelu": 1,
+    }  # fmt: skip
+    nodes = by_name(made)
+    assert nodes["conv1d"].meta["source_fn_stack"] == [("conv", torch.nn.Conv1d)]
+    assert nodes["conv1d_1"].meta["source_fn_stack"] == [("conv_1", torch.nn.Conv1d)]
+    assert nodes["conv1d"].meta["nn_module_stack"]["conv"] == ("conv", "torch.nn.modules.conv.Conv1d")
+    assert nodes["relu"].meta["nn_module_stack"]["act.0"] == ("act.0", "torch.nn.modules.activation.ReLU")
+    assert nodes["gelu"].meta["torch_fn"] == ("gelu_1", "builtin_function_or_method.gelu")
+    assert nodes["gelu"].meta["original_aten"] is torch.ops.aten.gelu.default
+
+
+def test_the_types_cost_no_random_numbers_and_change_no_state():
+    module = Layers()
+    before = torch.get_rng_state()
+    pijit.export(lambda x: module(torch.dropout(x, 0.5, True)), torch.randn(3, 2, 6), format="json")
+    middle, seen = torch.get_rng_state(), module.seen.clone()
+    torch.set_rng_state(before)
+    module.seen.zero_()
+    pijit.export(lambda x: module(torch.dropout(x, 0.5, True)), torch.randn(3, 2, 6), format="fx")
+    assert torch.equal(torch.get_rng_state(), middle)
+    assert torch.equal(module.seen, seen)
 
 
 def test_passes_of_torch_work_on_it():

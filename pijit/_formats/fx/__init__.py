@@ -7,8 +7,8 @@ Rules:
 4. A graph that computes gradients itself, such as a training step, is no part of what autograd follows: its operators
    take parameters detached, which share their memory.
 5. A decision on data, or a loop, is a function that is given GraphModules; see `pijit._formats.fx.control_flow`.
-6. `meta` has the user's line ("stack_trace") and the modules around a node ("nn_module_stack"), as torch.export gives
-   them.
+6. `meta` has the user's line ("stack_trace"), the modules around a node ("nn_module_stack"), and what else torch.export
+   gives there; see `pijit._formats.fx.meta`.
 """
 
 from pathlib import Path
@@ -17,6 +17,7 @@ from typing import Any
 from pijit._formats._whole_graph import check_whole
 from pijit._formats.fx.branches import BranchLowering, check_writes
 from pijit._formats.fx.lowering import NAME
+from pijit._formats.fx.meta import complete
 from pijit.errors import ExportError
 from pijit.graph.model import Graph
 from pijit.graph.model.branches import has_branches
@@ -35,7 +36,10 @@ def make(graph: Graph, *, dynamic: Any = None) -> Any:
     """
     check_whole(graph, NAME)
     check_branches(graph, NAME)
-    return BranchLowering(graph, NAME).module()
+    lowering = BranchLowering(graph, NAME)
+    module = lowering.module()
+    complete(module, graph, lowering.values(), lowering.paths)
+    return module
 
 
 def check_branches(graph: Graph, format: str) -> None:

@@ -10,6 +10,7 @@ from pijit._formats.fx.indexing import is_by_number, item
 from pijit.errors import ExportError
 from pijit.graph.model import Graph, Node, Region, Slice, Token, Value
 from pijit.graph.model.branches import has_branches, is_branch
+from pijit.graph.model.regions import full_name
 from pijit.graph.run import computes_gradients
 from pijit.graph.torch_calls import NUMBERS, function_at, torch_call
 
@@ -52,6 +53,8 @@ class Lowering:
         self.targets = targets(graph)
         self.around = _module_stacks(graph.region)
         self.meta: dict[str, Any] = {}
+        self.region = ""  # of the node of the graph that is made
+        self.paths: dict[Any, str] = {}  # by node of FX the module that called it
         self.deciding = deciding(graph)
         self.numbers = DataNumbers(graph, self.call, self.argument, given)
         self.traced = format != NAME  # torch.export runs the module without data
@@ -83,15 +86,25 @@ class Lowering:
             own = self.graph.data[value.name].requires_grad and computes_gradients(self.graph)
             self.made[value.name] = self.call(self.torch.ops.aten.detach.default, (attribute,)) if own else attribute
         for node in self.graph.nodes:
-            self.meta = self.meta_of(node)
+            self.meta, self.region = self.meta_of(node), node.region
             self.node(node)
-        self.meta = {}
+        self.meta, self.region = {}, ""
         for name, value in self.graph.updates:
             self.call(self.torch.ops.aten.copy_.default, (self.made[name], self.made[value.name]))
         self.fx.output(self.outputs())
         self.fx.lint()
         name = re.sub(r"\W", "_", self.graph.name)
         return self.torch.fx.GraphModule(self.held, self.fx, class_name=name if name.isidentifier() else "Graph")
+
+    def values(self) -> dict[Any, Value]:
+        """By node of FX the value of the graph that it gives."""
+        known = {value.name: value for node in self.graph.nodes for value in node.results if value is not None}
+        known |= {value.name: value for value in (*self.graph.inputs, *self.graph.parameters)}
+        found: dict[Any, Value] = {}
+        for name, made in self.made.items():
+            if isinstance(made, self.torch.fx.Node) and name in known:
+                found.setdefault(made, known[name])
+        return found
 
     def hold(self, name: str, module: Any) -> str:
         """A module becomes an attribute; the name that it gets."""
@@ -223,6 +236,7 @@ class Lowering:
         name = re.sub(r"\W", "_", name.rpartition("::")[2]) or function.__name__
         made = self.fx.create_node("call_function", function, args, dict(kwargs or {}), name)
         made.meta.update(self.meta)
+        self.paths[made] = self.region
         return made
 
     def argument(self, argument: Any) -> Any:
@@ -296,7 +310,7 @@ def _module_stacks(top: Region) -> dict[str, dict[str, tuple[str, str]]]:
     pending: list[tuple[Region, dict[str, tuple[str, str]]]] = [(top, {})]
     while pending:
         region, around = pending.pop()
-        stack = {**around, region.path: (region.path, region.type)}
+        stack = {**around, region.path: (region.path, full_name(region.type))}
         found.setdefault(region.path, stack)
         pending += [(inner, stack) for inner in region.regions]
     return found

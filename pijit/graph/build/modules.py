@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pijit import _torch_objects
+from pijit.graph.model.regions import ClassName
 
 
 class Modules:
@@ -21,6 +22,6 @@ class Modules:
             for path, module in top.named_modules():
                 name = f"{dot}{path}".rstrip(".")
                 self.paths.setdefault(id(module), name)
-                self.types.setdefault(name, type(module).__name__)
+                self.types.setdefault(name, ClassName.of(type(module)))
             for path, role, tensor in _torch_objects.named_tensors(top):
                 self.tensors.setdefault(id(tensor), (dot + path, role, tensor))

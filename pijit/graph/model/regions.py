@@ -5,6 +5,26 @@ from collections.abc import Mapping, Sequence
 from pijit.graph.model import Node, Region
 
 
+class ClassName(str):
+    """The name of a class, as `Region.type` has it, with the module of Python that defines the class."""
+
+    __slots__ = ("module",)
+    module: str
+
+    @classmethod
+    def of(cls, kind: type) -> "ClassName":
+        """The name of a class."""
+        made = cls(kind.__name__)
+        made.module = kind.__module__
+        return made
+
+
+def full_name(name: str) -> str:
+    """ "torch.nn.modules.linear.Linear"; the name alone where the module is not known."""
+    module = getattr(name, "module", "")
+    return f"{module}.{name}" if module else str(name)
+
+
 def tree(nodes: Sequence[Node], types: Mapping[str, str]) -> Region:
     """The region of the whole, with those of all modules that some node comes from.
 

@@ -5,6 +5,7 @@ import pytest
 import torch
 
 import pijit
+from pijit.errors import ExportError
 
 
 def requires_grad(x):
@@ -63,3 +64,58 @@ def test_whole_and_the_same(name):
         made = graph.run(*given, framework="numpy")
         for a, b in zip(made if isinstance(made, tuple) else (made,), flat, strict=True):
             np.testing.assert_allclose(a, b.detach().numpy(), rtol=1e-5, atol=1e-6)
+
+
+NET = torch.nn.Sequential(torch.nn.Linear(6, 6), torch.nn.LayerNorm(6), torch.nn.ReLU(), torch.nn.Linear(6, 3))
+
+
+def under_autocast(x, w):
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        y = NET(x)
+        with torch.autocast("cpu", enabled=False):
+            z = x @ w
+        loss = torch.nn.functional.mse_loss(y, y * 2)
+        joined = torch.cat([y, x], -1)
+    return y, z, loss, joined, x @ w
+
+
+def attention_under_autocast(x, w):
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        return torch.nn.functional.scaled_dot_product_attention(x[None], x[None], x[None]), (x @ w).softmax(-1)
+
+
+@pytest.mark.parametrize("function", [under_autocast, attention_under_autocast])
+@pytest.mark.parametrize("gradients", [True, False])
+def test_autocast_is_casts(function, gradients):
+    torch.manual_seed(0)
+    with torch.set_grad_enabled(gradients):
+        graph = pijit.graph.capture(function, torch.randn(4, 6), torch.randn(6, 6))
+        assert graph.is_neutral
+        module = pijit.export(graph, format="fx")
+        for n in (4, 5):
+            given = torch.randn(n, 6), torch.randn(6, 6)
+            expected = function(*given)
+            for run in (graph.run, module):
+                made = run(*given)
+                assert [each.dtype for each in made] == [each.dtype for each in expected]
+                assert all(map(torch.equal, made, expected))
+
+
+def test_autocast_around_the_capture():
+    x = torch.randn(4, 6)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        graph, expected = pijit.graph.capture(NET, x), NET(x)
+    assert expected.dtype == torch.bfloat16
+    assert torch.equal(graph.run(x), expected)
+    assert torch.is_autocast_enabled("cpu") is False
+
+
+def test_what_autocast_does_inside_an_operator_is_refused():
+    lstm = torch.nn.LSTM(6, 4)
+
+    def call(x):
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            return lstm(x)[0]
+
+    with pytest.raises(ExportError, match="aten::lstm.input is called under autocast"):
+        pijit.graph.capture(call, torch.randn(3, 2, 6))

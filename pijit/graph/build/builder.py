@@ -21,6 +21,7 @@ from pijit.errors import ExportError
 from pijit.graph import vocabulary
 from pijit.graph.build import lists, operators, python_calls, trace_rows
 from pijit.graph.build.arguments import Leaf, is_shallow
+from pijit.graph.build.autocast import Modes
 from pijit.graph.build.modules import Modules
 from pijit.graph.build.opaque_objects import Opaque, holds_opaque, plain, without_opaque
 from pijit.graph.build.python_calls import Store
@@ -111,6 +112,7 @@ class Builder:
         self._places: dict[int, tuple[str, str, int]] = {}
         self._inputs: dict[int, Value] = {}
         self._known_kinds: dict[int | None, str] = {}  # of registers that the trace has as objects
+        self.modes: Modes | None = None  # of autocast, where casts will be made of them
         self._effects: list[Effect] = []
         for leaf in leaves:
             self._inputs[id(leaf.tensor)] = self._typed(leaf.tensor, Value(self._fresh(leaf.name), role="input"))
@@ -290,6 +292,8 @@ class Builder:
         if depends or more.get("random"):
             self._of_data.update(value.name for value in results if value is not None)
         self._nodes.append(node)
+        if self.modes is not None:
+            self.modes.note(node)
 
     def _result(self, register: int | None, op: str, kind: Any = "tensor") -> Value | None:
         if register is None:
@@ -345,6 +349,9 @@ class Builder:
     def _call_one(self, row: Mapping[str, Any], call: Mapping[str, Any]) -> None:
         registers = [each for one in call["results"] for each in (one if isinstance(one, list) else [one])]
         arguments = [(name, self._operand(call["name"], name, value)) for name, value, _ in call["arguments"]]
+        if self.modes is not None and self.modes.changes(call["name"], [value for _, value in arguments]):
+            self._registers.update((each, Opaque("a number")) for each in registers if each is not None)
+            return
         if call["name"].startswith("torch::") and vocabulary.row_of(call["name"]) is None:
             call = self._as_operator(self._with_sizes(row, call, arguments), arguments)
             arguments = [(name, self._operand(call["name"], name, value)) for name, value, _ in call["arguments"]]

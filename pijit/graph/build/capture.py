@@ -11,7 +11,7 @@ from pijit._config import OFF, WHY_OFF
 from pijit._roots import add_second, function_of
 from pijit._usage_errors import check_thing
 from pijit.errors import ExportError
-from pijit.graph.build import autograd, operators, training_steps
+from pijit.graph.build import autocast, autograd, operators, training_steps
 from pijit.graph.build.arguments import Leaf, leaves
 from pijit.graph.build.builder import Builder, Decisions
 from pijit.graph.build.modules import Modules
@@ -77,6 +77,7 @@ def captured(
     found = leaves(fn, args, kwargs)
     things = known(fn, args, kwargs).values()
     before, enabled = _torch_objects.gradients(things), _torch_objects.gradients_enabled()
+    modes = autocast.Modes.now()
     made, root = add_second(caller_of(fn))
     try:
         with unlimited():
@@ -86,20 +87,23 @@ def captured(
             raise ExportError(why_not(fn, report))
         data = _core.trace_data(root, 0)
         builder = _builder(fn, data, args, kwargs, found, decisions=decisions)
+        builder.modes = modes
         graph = builder.build()
     finally:
         _core.remove_root(root)
-    examples = {leaf.name: leaf.tensor for leaf in found}
-    if not training_steps.needs_expansion(graph):
-        return typed(training_steps.without_modes(graph), examples, dynamic)
-    training_steps.check_stores(builder.stores, graph, builder.sources)
-    tensors = {**graph.data, **examples}
-    trained = {name for name, tensor in tensors.items() if _torch_objects.is_trained(tensor)}
-    try:
-        graph = autograd.expanded(graph, autograd.Call(before, tensors, trained, enabled, builder.complete))
-    except autograd.Unable as why:
-        graph = training_steps.split_there(graph, str(why))
-    return typed(graph, examples, False)
+    with autocast.off():
+        examples = {leaf.name: leaf.tensor for leaf in found}
+        graph = autocast.expanded(graph, modes, {**graph.data, **examples})
+        if not training_steps.needs_expansion(graph):
+            return typed(training_steps.without_modes(graph), examples, dynamic)
+        training_steps.check_stores(builder.stores, graph, builder.sources)
+        tensors = {**graph.data, **examples}
+        trained = {name for name, tensor in tensors.items() if _torch_objects.is_trained(tensor)}
+        try:
+            graph = autograd.expanded(graph, autograd.Call(before, tensors, trained, enabled, builder.complete))
+        except autograd.Unable as why:
+            graph = training_steps.split_there(graph, str(why))
+        return typed(graph, examples, False)
 
 
 @contextmanager

@@ -31,7 +31,8 @@ def resolve() -> None:
         _resolved.add(name)
         namespace, _, base = name.partition("::")
         packet = getattr(getattr(torch.ops, namespace), base.partition(".")[0], None)
-        for overload in packet.overloads() if packet is not None else ():
+        # A namespace has attributes of its own: `torch.ops.prim.name` is no operator.
+        for overload in packet.overloads() if isinstance(packet, torch._ops.OpOverloadPacket) else ():
             getattr(packet, overload)
 
 

@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from torch import nn
 from torch.nn import functional as F
+
+from pijit.graph import Graph, Node, Value
+from pijit.graph.run import caller
+
+sys.path.append(str(Path(__file__).parents[1] / "graph"))
+from cases import CASES
 
 
 class Case(NamedTuple):
@@ -226,3 +235,51 @@ def cases() -> dict[str, Case]:
         "weights": Case(_seeded(Weights), ((normal(3, 6),), (normal(8, 6),))),
         "step": Case(_seeded(Step), pairs),
     }
+
+
+def rows() -> Any:
+    """The graph of one call of each row of the vocabulary, on arrays that are its constants."""
+    nodes: list[Node] = []
+    arrays: dict[str, Any] = {}
+    for name, given in CASES.items():
+        if name not in (*UNINITIALISED, "check", "cond", "while"):
+            nodes += next((made for case in given if (made := _node(name, case, arrays)) is not None), [])
+    parameters = [
+        Value(key, "tensor", "constant", str(held.dtype)[6:], tuple(held.shape), "cpu") for key, held in arrays.items()
+    ]
+    outputs = tuple(value for node in nodes for value in node.results if value is not None)
+    return Graph("rows", (), tuple(parameters), tuple(nodes), outputs, data=arrays)
+
+
+# What they give is not told.
+UNINITIALISED = ("empty", "empty_like", "new_empty")
+_KINDS: dict[type, Any] = {bool: "bool", int: "int", float: "float"}
+
+
+def _node(name: str, case: dict[str, Any], arrays: dict[str, Any]) -> list[Node] | None:
+    """The call of a row; None: it wants another operator of torch than the usual one, which a graph would name."""
+    own: dict[str, Any] = {}
+
+    def argument(given: Any) -> Any:
+        if isinstance(given, dict):
+            return {key: argument(each) for key, each in given.items()}
+        if isinstance(given, tuple | list):
+            return tuple(map(argument, given))
+        if not isinstance(given, np.ndarray | np.generic):
+            return given
+        key = f"{name}_of_{len(own)}"
+        own[key] = torch.from_numpy(np.array(given))
+        return Value(key, "tensor", "constant")
+
+    arguments = argument(case)
+    try:
+        made = caller("torch")(Node(name, arguments, ()), {key: held.clone() for key, held in own.items()})
+    except (RuntimeError, TypeError):
+        return None
+    several = made if isinstance(made, tuple | list) else [made]
+    results = [
+        Value(f"{name}_{at}", "tensor" if isinstance(each, torch.Tensor) else _KINDS[type(each)])
+        for at, each in enumerate(several)
+    ]
+    arrays |= own
+    return [Node(name, arguments, tuple(results))]

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 import torch
-from cpp_programs import Case, cases, settle
+from cpp_programs import Case, cases, rows, settle
 from torch.utils._pytree import tree_leaves
 
 import pijit
@@ -70,6 +70,8 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
         pijit.export(case.fn, *case.calls[0], format="cpp", path=top / name, name=name, **case.options)
     for name, program in BRANCHES.items():
         pijit.export(program.graph, format="cpp", path=top / f"branch_{name}", name=f"branch_{name}")
+    pijit.export(rows(), format="cpp", path=top / "rows", name="rows")
+    pijit.export(of_a_library(), format="cpp", path=top / "custom", name="custom")
     parts = []
     folders = sorted(each for each in top.iterdir() if each.name != "net")
     for folder in folders:
@@ -133,10 +135,12 @@ def tensors(structure: Any) -> list[Any]:
 
 def same(found: Any, expected: Any) -> bool:
     if expected.dtype == torch.complex128:  # a file has pairs of doubles
-        expected = torch.view_as_real(expected)
+        expected = torch.view_as_real(expected.resolve_conj())
     return (found.dtype, found.shape) == (expected.dtype, expected.shape) and torch.equal(
         torch.view_as_real(found) if found.is_complex() else found.nan_to_num(9),
-        torch.view_as_real(expected.detach()) if expected.is_complex() else expected.detach().nan_to_num(9),
+        torch.view_as_real(expected.detach().resolve_conj())
+        if expected.is_complex()
+        else expected.detach().nan_to_num(9),
     )
 
 
@@ -199,6 +203,55 @@ def test_decisions_and_loops(built: Path, tmp_path: Path, name: str) -> None:
     found, _ = calls_of(built, f"branch_{name}", inputs, calls, tmp_path)
     for call, each in zip((*program.calls, *program.calls), found, strict=True):
         matches(each, names_of(program.graph), program.plain(*call))
+
+
+def test_every_row_of_the_vocabulary(built: Path, tmp_path: Path) -> None:
+    graph = rows()
+    assert len(graph.nodes) > 340
+    (found,), _ = calls_of(built, "rows", [], [()], tmp_path, "--seed", 5)
+    torch.manual_seed(5)
+    matches(found, names_of(graph), graph.run())
+
+
+# torch's wheel has it for tests of its own.
+LIBRARY = Path(torch.__file__).parent / "lib" / "libaoti_custom_ops.so"
+
+
+def of_a_library() -> Graph:
+    """Calls of operators that a library in C++ has: one of them leaves a tensor out, and gives numbers."""
+    names = ("x", "y", "sum", "first", "second", "third")
+    x, y, *results = (Value(name, "tensor", "input" if name in "xy" else "result", "float32", ("n",)) for name in names)
+    if not LIBRARY.exists():
+        return Graph("custom", (x, y), (), (), x, symbols={"n": 3})
+    torch.ops.load_library(LIBRARY)
+    one, two = "aoti_custom_ops::custom_add", "aoti_custom_ops::fn_with_int_output"
+    number = Value("number", "int")
+    nodes = (
+        Node(one, {"t1": x, "t2": y}, (results[0],), one),
+        Node(two, {"t1": x, "t2": y, "i": 4}, (*results[1:], number, None), two),
+    )
+    return Graph("custom", (x, y), (), nodes, {"sum": results[0], "rest": (*results[1:], number)}, symbols={"n": 3})
+
+
+@pytest.mark.skipif(not LIBRARY.exists(), reason="this torch comes without a library with operators")
+def test_operators_of_a_library(built: Path, tmp_path: Path) -> None:
+    graph = of_a_library()
+    calls = [(torch.randn(3), torch.randn(3)), (torch.randn(5), torch.randn(5))]
+    found, _ = calls_of(built, "custom", ["x", "y"], calls, tmp_path, "--library", LIBRARY)
+    for call, each in zip(calls, found, strict=True):
+        sum_, (first, second, third, number) = graph.run(*call).values()
+        assert third is None
+        assert each.keys() == {"sum", "rest.0", "rest.1", "rest.3"}
+        assert same(each["sum"], sum_)
+        assert same(each["rest.0"], first)
+        assert same(each["rest.1"], second)
+        assert each["rest.3"] == number
+    files = [built / "custom" / "custom.safetensors", tmp_path / "in0", tmp_path / "out"]
+    done = run(built, "custom", files)
+    assert done.returncode == 1
+    assert "Could not find schema for aoti_custom_ops::custom_add" in done.stderr
+    graph = pijit.graph.capture(lambda x, y: torch.ops.aoti_custom_ops.custom_add(x, y) * 2, *calls[0])
+    assert [node.op for node in graph.nodes] == ["aoti_custom_ops::custom_add", "multiply"]
 
 
 def test_the_example_of_the_readme(built: Path, tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from pijit.graph.torch_calls import NUMBERS, TorchCall, function_at, torch_call
 
 _WIDTH = 116
 # What an operator gives of each kind, read from its result.
-_READ = {"tensor": "toTensor()", "int": "toInt()", "float": "toDouble()", "bool": "toBool()"}
+_READ = {"tensor": "tensor({})", "int": "{}.toInt()", "float": "{}.toDouble()", "bool": "{}.toBool()"}
 # What a number of a tensor is: rows that read one.
 _ITEMS = {
     "torch.ops.aten.item.default": "item",
@@ -164,7 +164,8 @@ class Body:
             if value.kind == "tensor":
                 yield from _call("one", said, operator, arguments, value.type)
             else:
-                yield from _call("call", said, operator, arguments, end=f".at(0).{self.reading(node, value)}")
+                start, end = self.reading(node, value).split("{}")
+                yield from _call(f"{start}call(", said, operator, arguments, end=f".at(0){end}")
         else:
             yield from self.several(node, schema, operator, arguments)
 
@@ -176,8 +177,8 @@ class Body:
         yield from _call(function, f"auto {made} = ", operator, arguments)
         for at, value in enumerate(node.results):
             if value is not None and value.name in self.last:
-                read = "" if is_list else f".{self.reading(node, value)}"
-                yield from self.bound([value], f"{made}[{at}]{read}")
+                read = "{}" if is_list else self.reading(node, value)
+                yield from self.bound([value], read.format(f"{made}[{at}]"))
         if is_list or any(value is not None and value.kind == "tensor" for value in node.results):
             yield f"{made}.clear();"
 

@@ -23,6 +23,7 @@ _HEADERS = """\
 #include <fstream>
 #include <initializer_list>
 #include <limits>
+#include <numeric>
 #include <optional>
 #include <utility>
 

@@ -26,6 +26,10 @@ _OF_TWO = {
     "scalar_remainder": ("remainder", "remainder_of_floats"),
     "scalar_pow": ("power", "std::pow"),
 }
+# Functions of the module math of one float; the library of C computes them for Python, too.
+_NAMES = "sqrt exp log log2 log10 log1p expm1 sin cos tan asin acos atan sinh cosh tanh erf"
+_FUNCTIONS = frozenset(_NAMES.split())
+_WHOLE = {"scalar_floor": "std::floor", "scalar_ceil": "std::ceil", "scalar_round": "std::nearbyint"}
 _COMPARISONS = {"==", "!=", "<", "<=", ">", ">="}
 
 
@@ -54,6 +58,10 @@ def number(node: Node, sides: list[str]) -> str:
         whole, real = _OF_TWO[node.op]
         return f"{real if floats else whole}({', '.join(sides)})"
     x = sides[0]
+    if node.op.removeprefix("scalar_") in _FUNCTIONS:
+        return f"of_math(std::{node.op.removeprefix('scalar_')}({_as(x, 'float')}), {x})"
+    if node.op in _WHOLE and len(sides) == 1:
+        return f"truncate({_WHOLE[node.op]}({x}))" if floats else _as(x, "int")
     made = {
         "scalar_divide": lambda: f"divide({', '.join(sides)})",
         "scalar_negative": lambda: f"-({x})",
@@ -63,6 +71,11 @@ def number(node: Node, sides: list[str]) -> str:
         "scalar_invert": lambda: f"~{_as(x, 'int')}",
         "scalar_not": lambda: f"({x} == 0)",
         "scalar_truth": lambda: f"({x} != 0)",
+        "scalar_trunc": lambda: f"truncate({x})" if "float" in kinds else _as(x, "int"),
+        "scalar_isqrt": lambda: f"whole_root({x})",
+        "scalar_gcd": lambda: f"std::gcd({', '.join(_as(side, 'int') for side in sides)})",
+        "scalar_atan2": lambda: f"std::atan2({', '.join(_as(side, 'float') for side in sides)})",
+        "scalar_fmod": lambda: f"of_math(std::fmod({', '.join(_as(side, 'float') for side in sides)}), {x})",
         "scalar_int": lambda: f"truncate({x})" if "float" in kinds else _as(x, "int"),
         "scalar_float": lambda: _as(x, "float"),
     }.get(node.op)

@@ -26,9 +26,14 @@ torch::jit::Stack call(const c10::OperatorHandle& op, Arguments given) {
   return stack;
 }
 
+// One of several results; an operator may leave a tensor out.
+[[maybe_unused]] at::Tensor tensor(const c10::IValue& result) {
+  return result.isNone() ? at::Tensor() : result.toTensor();
+}
+
 // Calls an operator that gives one tensor.
 [[maybe_unused]] at::Tensor one(const c10::OperatorHandle& op, Arguments given) {
-  return std::move(call(op, given).at(0)).toTensor();
+  return tensor(call(op, given).at(0));
 }
 
 // Calls an operator that gives a list of tensors. The program took this many.
@@ -293,6 +298,7 @@ void write_file(const std::string& path, const std::map<std::string, at::Tensor>
   std::vector<at::Tensor> arrays;
   uint64_t at = 0;
   for (const auto& [name, tensor] : given) {
+    if (!tensor.defined()) continue;
     at::Tensor array = tensor.detach().resolve_conj().resolve_neg().cpu().contiguous();
     if (array.scalar_type() == at::kComplexDouble) array = array.unsqueeze(-1).view(at::kDouble);  // pairs
     const char* dtype = nullptr;
@@ -529,6 +535,17 @@ NUMBERS = """
   }
   return made;
 }
+[[maybe_unused]] double of_math(double made, double given) {
+  TORCH_CHECK(std::isfinite(made) || !std::isfinite(given), "math domain error");
+  return made;
+}
+[[maybe_unused]] int64_t whole_root(int64_t number) {
+  TORCH_CHECK(number >= 0, "isqrt() argument must be nonnegative");
+  auto made = static_cast<int64_t>(std::sqrt(static_cast<double>(number)));
+  while (made > number / std::max<int64_t>(made, 1)) --made;
+  while (made + 1 <= number / (made + 1)) ++made;
+  return made;
+}
 [[maybe_unused]] int64_t truncate(double number) {
   TORCH_CHECK(number > -9.2e18 && number < 9.2e18, "cannot convert ", number, " to a whole number of 64 bits");
   return static_cast<int64_t>(number);
@@ -555,10 +572,11 @@ _WORDS = """
     reinterpret_cast requires return short signed sizeof static static_assert static_cast struct switch template this
     thread_local throw true try typedef typeid typename union unsigned using virtual void volatile wchar_t while xor
     xor_eq assert errno stdin stdout stderr unix linux major minor makedev isnan isinf signbit NULL EOF I std at c10
-    torch size_t int64_t uint64_t Arguments none find call one listed tensors optional_tensors ints floats bools
+    torch size_t int64_t uint64_t Arguments none find call one listed tensor tensors optional_tensors ints floats bools
     scalars word number check Row Dtype Header read_file write_file quoted Held weight check_input Place Places rest
     new_axis flag range sliced item set_item like literal floor_divide remainder remainder_of_floats
-    floor_divide_floats divide power truncate ops inputs results run held Operators operators weights read write
+    floor_divide_floats divide power truncate of_math whole_root ops inputs results run held
+    Operators operators weights read write
     Inputs Results Tensors main given grad_mode
 """
 RESERVED = frozenset(_WORDS.split())

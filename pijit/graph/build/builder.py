@@ -19,7 +19,7 @@ from typing import Any, Literal
 from pijit import _torch_objects
 from pijit.errors import ExportError
 from pijit.graph import vocabulary
-from pijit.graph.build import lists, operators, python_calls, trace_rows
+from pijit.graph.build import functions, lists, operators, python_calls, trace_rows
 from pijit.graph.build.arguments import Leaf, is_shallow
 from pijit.graph.build.autocast import Modes
 from pijit.graph.build.modules import Modules
@@ -112,6 +112,7 @@ class Builder:
         self._places: dict[int, tuple[str, str, int]] = {}
         self._inputs: dict[int, Value] = {}
         self._known_kinds: dict[int | None, str] = {}  # of registers that the trace has as objects
+        self.applied: dict[str, functions.Applied] = {}  # calls of functions of autograd, by their first results
         self.modes: Modes | None = None  # of autocast, where casts will be made of them
         self._effects: list[Effect] = []
         for leaf in leaves:
@@ -276,7 +277,7 @@ class Builder:
             self._number(row, found[0], [self._argument(each) for each in row["operands"]], found[1])
         elif op == "opaque" and (call := python_calls.engine_call(row, self._content)) is not None:
             self._backward(row, call)
-        elif op == "opaque" and self._operator(row):
+        elif op == "opaque" and (self._operator(row) or self._function(row)):
             return
         elif op in {"guard_bool", "guard_int", "guard_float"}:
             self._check(row, self._argument(row["a"]), trace_rows.expected(op, row))
@@ -334,6 +335,31 @@ class Builder:
         self._call_one(row, call)
         results = tuple(self._registers.get(each) for each in places)
         self._registers[row["out"]] = results[0] if len(results) == 1 else results or None
+        return True
+
+    def _function(self, row: Mapping[str, Any]) -> bool:
+        """A function of autograd; False: the call is of something else."""
+        if functions.is_unwrap(row):
+            self._registers[row["out"]] = same = self._argument(row["operands"][0])
+            self._registers.update((each, same) for each in operators.registers(self._data, row["out"], 1) if each)
+            return True
+        function, given = functions.class_of(row, self._content), python_calls.spread(row, self._content)
+        if function is None or given is None or given[1]:
+            return False
+        arguments = tuple(each[1] if each[0] == "const" else plain(self._argument(each)) for each in given[0])
+        if any(map(holds_opaque, arguments)):
+            return False
+        found, whole = functions.results(self._data, row["out"])
+        places = [each if each is not None else -1 - row["out"] * 64 - at for at, each in enumerate(found)]
+        self._known_kinds.update((each, "tensor") for each in places)
+        results = tuple(self._result(each, f"python::{function.__name__}") for each in places)
+        self._registers[row["out"]] = results[0] if len(results) == 1 else results
+        self._of_data.update(value.name for value in results if value is not None)
+        values = {value.name: value for value in values_of(arguments)}
+        taken: dict[str, Argument] = {f"x{at}": value for at, value in enumerate(values.values())}
+        self._emit(row, f"python::{function.__name__}", taken, results)
+        if results[0] is not None:
+            self.applied[results[0].name] = functions.Applied(function, arguments, whole)
         return True
 
     def _kind(self, register: int | None) -> str:

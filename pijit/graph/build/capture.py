@@ -11,7 +11,7 @@ from pijit._config import OFF, WHY_OFF
 from pijit._roots import add_second, function_of
 from pijit._usage_errors import check_thing
 from pijit.errors import ExportError
-from pijit.graph.build import autocast, autograd, operators, training_steps
+from pijit.graph.build import autocast, autograd, functions, operators, training_steps
 from pijit.graph.build.arguments import Leaf, leaves
 from pijit.graph.build.builder import Builder, Decisions
 from pijit.graph.build.modules import Modules
@@ -95,7 +95,8 @@ def captured(
         examples = {leaf.name: leaf.tensor for leaf in found}
         graph = autocast.expanded(graph, modes, {**graph.data, **examples})
         if not training_steps.needs_expansion(graph):
-            return typed(training_steps.without_modes(graph), examples, dynamic)
+            graph = typed(training_steps.without_modes(graph), examples, dynamic)
+            return functions.expanded(graph, builder.applied, lambda graph: typed(graph, examples, dynamic))
         training_steps.check_stores(builder.stores, graph, builder.sources)
         tensors = {**graph.data, **examples}
         trained = {name for name, tensor in tensors.items() if _torch_objects.is_trained(tensor)}

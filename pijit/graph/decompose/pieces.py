@@ -58,6 +58,7 @@ class Pieces:
         self._has_form = has_form
         self._names = Names({value.name for value in _values(graph)})
         self._sizes = Sizes(graph)
+        self._parameters = {id(graph.data[each.name]): each for each in graph.parameters if each.name in graph.data}
         self._makers = {value.name: node for node in all_nodes(graph) for value in node.results if value is not None}
         self._call = torch_caller({**OWN, **lowerings.in_torch()})
 
@@ -68,10 +69,39 @@ class Pieces:
             Unable: torch has no decomposition of it, or cannot trace it.
         """
         called = self._without_writes(node)
+        decompositions = table(node, self._has_form)
+        made = self._made(node, lambda values: self._call(called, values), decompositions, fixing=True)
+        if [each.op for each in made.nodes if each.op != "size"] == [node.op]:
+            raise Unable("it stays what it is")
+        self._makers |= {value.name: each for each in made.nodes for value in each.results if value is not None}
+        return made
+
+    def of_function(self, node: Node, run: Callable[[Mapping[str, Any]], Any], whole: bool) -> Made:
+        """What a call of Python becomes.
+
+        Args:
+            node: that stands for the call.
+            run: makes the call, given what stands for the operands of the node.
+            whole: the node has all results.
+
+        Raises:
+            Unable: torch cannot trace it.
+        """
+        return self._made(node, run, {}, fixing=False, whole=whole)
+
+    def _made(
+        self,
+        node: Node,
+        run: Callable[[Mapping[str, Any]], Any],
+        decompositions: Mapping[Any, Any],
+        *,
+        fixing: bool,
+        whole: bool = True,
+    ) -> Made:
         operands = list({value.name: value for value in node.operands}.values())
         try:
             given = [self._sizes.given(value, self._makers) for value in operands]
-            module, guards = self._traced(called, operands, given)
+            module, guards = self._traced(run, operands, given, decompositions)
         except Unable:
             raise
         except Exception as error:  # torch has no base class of what it raises
@@ -81,13 +111,10 @@ class Pieces:
         numbers = Numbers(self._sizes, near, self._names, made.nodes)
         try:
             for guard in guards:
-                made.fixes |= numbers.decided(guard)
-            _Conversion(self, node, operands, near, made.nodes).run(module)
+                made.fixes |= numbers.decided(guard, fixing)
+            _Conversion(self, node, operands, near, made.nodes, whole).run(module)
         except KeyError as error:
             raise Unable(str(error)) from error
-        if [each.op for each in made.nodes if each.op != "size"] == [node.op]:
-            raise Unable("it stays what it is")
-        self._makers |= {value.name: each for each in made.nodes for value in each.results if value is not None}
         return made
 
     @staticmethod
@@ -99,21 +126,26 @@ class Pieces:
             raise Unable("it writes to several arguments")
         return replace(node, writes=())
 
-    def _traced(self, node: Node, operands: Sequence[Value], given: Sequence[Any]) -> tuple[Any, list[Any]]:
-        """The module of FX that torch makes of a node, and what it has decided on sizes."""
+    def _traced(
+        self,
+        run: Callable[[Mapping[str, Any]], Any],
+        operands: Sequence[Value],
+        given: Sequence[Any],
+        decompositions: Mapping[Any, Any],
+    ) -> tuple[Any, list[Any]]:
+        """The module of FX that torch makes of a call, and what it has decided on sizes."""
         import torch
         from torch._dispatch.python import enable_python_dispatcher
         from torch.fx.experimental.proxy_tensor import make_fx
 
         names = [value.name for value in operands]
 
-        def run(*arrays: Any) -> Any:
-            return self._call(node, dict(zip(names, arrays, strict=True)))
+        def called(*arrays: Any) -> Any:
+            return run(dict(zip(names, arrays, strict=True)))
 
-        decompositions = table(node, self._has_form)
         before = len(self._sizes.env.guards)
         with torch.no_grad(), enable_python_dispatcher(), self._sizes.mode:
-            module = make_fx(run, decomposition_table=decompositions, _allow_non_fake_inputs=True)(*given)
+            module = make_fx(called, decomposition_table=dict(decompositions), _allow_non_fake_inputs=True)(*given)
         return module, [guard.expr for guard in self._sizes.env.guards[before:]]
 
     def fresh(self, word: str, made: Any) -> Value:
@@ -127,6 +159,8 @@ class Pieces:
         held = getattr(tensor, "constant", tensor)  # of a tensor without data: the number that it was made of
         if held is None or type(held).__name__ == "FakeTensor":
             raise Unable("it holds a tensor without data")
+        if id(held) in self._parameters:
+            return self._parameters[id(held)]
         value = replace(self.fresh("constant", held), role="constant")
         self.constants.append(value)
         self.data[value.name] = held
@@ -146,7 +180,16 @@ class _Near:
 class _Conversion:
     """Nodes of a graph for those of a module of FX."""
 
-    def __init__(self, pieces: Pieces, node: Node, operands: Sequence[Value], near: _Near, nodes: list[Node]) -> None:
+    def __init__(
+        self,
+        pieces: Pieces,
+        node: Node,
+        operands: Sequence[Value],
+        near: _Near,
+        nodes: list[Node],
+        whole: bool,
+    ) -> None:
+        self._whole = whole
         self._pieces, self._node, self._operands, self._near, self._nodes = pieces, node, operands, near, nodes
         self._known: dict[Any, Any] = {}  # by nodes of FX
 
@@ -273,11 +316,14 @@ class _Conversion:
             )
             self._nodes.append(assigned)
             return
-        if len(found) != len(node.results):
+        named = node.results
+        if not self._whole:
+            named = (*named, *(None for _ in found[len(named) :]))
+        if len(found) != len(named):
             raise Unable("it gives something else")
         own = {value.name: at for at, each in enumerate(self._nodes) for value in each.results if value is not None}
         new: dict[str, Any] = {}
-        for value, each in zip(node.results, found, strict=True):
+        for value, each in zip(named, found, strict=True):
             if value is None:
                 continue
             if not isinstance(each, Value) and value.kind == "tensor":

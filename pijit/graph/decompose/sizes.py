@@ -138,13 +138,13 @@ class Numbers:
         """The row of a function on numbers, or None."""
         return _ROWS.get(function) or _FUNCTIONS.get(getattr(function, "__name__", ""))
 
-    def decided(self, relation: Any) -> dict[str, int]:
-        """A check that a relation holds; if that is so for one size alone, this size instead."""
+    def decided(self, relation: Any, fixing: bool) -> dict[str, int]:
+        """A check that a relation holds; if that is so for one size alone, and `fixing`, this size instead."""
         import sympy
 
         if relation is sympy.true or relation is True:
             return {}
-        if isinstance(relation, sympy.Eq):
+        if fixing and isinstance(relation, sympy.Eq):
             symbol, number = relation.lhs, relation.rhs
             if number.is_symbol:
                 symbol, number = number, symbol

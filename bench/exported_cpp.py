@@ -96,7 +96,7 @@ def measure(name: str, headers: Path) -> dict[str, Any]:
         said, equal = [], True
         for at, call in enumerate([arguments, other(arguments)]):
             names = dict(zip((value.name for value in graph.inputs), call.values(), strict=True))
-            save_file({key: held.contiguous() for key, held in names.items()}, folder / "in.safetensors")
+            save_file({key: held.clone() for key, held in names.items()}, folder / "in.safetensors")
             command = [program, weights, folder / "in.safetensors", folder / "out.safetensors"]
             done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"})
             if done.returncode:

@@ -6,12 +6,14 @@ The example of the README is built by its own CMakeLists.txt besides.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
 import struct
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +56,21 @@ def example(language: str) -> str:
     return README.partition(f"```{language}\n")[2].partition("```")[0]
 
 
+# Weights ask for gradients as those of the module do.
+GRADIENTS = """
+  if (name == "gradients") {
+    Mlp model(words[2]);
+    model.run({Mlp::read(words[3]).at("x")}).left.sum().backward();
+    Mlp::Tensors found;
+    for (const auto& [path, weight] : model.weights()) {
+      if (weight.grad().defined()) found.emplace(path, weight.grad());
+    }
+    Mlp::write(words[4], found);
+    return 0;
+  }
+"""
+
+
 def stem(folder: Path) -> str:
     return next(folder.glob("*.safetensors")).stem
 
@@ -71,6 +88,8 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name, program in BRANCHES.items():
         pijit.export(program.graph, format="cpp", path=top / f"branch_{name}", name=f"branch_{name}")
     pijit.export(rows(), format="cpp", path=top / "rows", name="rows")
+    with default_dtype(torch.float64):
+        pijit.export(of_the_default_dtype, torch.ones(2), format="cpp", path=top / "doubles", name="doubles")
     pijit.export(of_a_library(), format="cpp", path=top / "custom", name="custom")
     parts = []
     folders = sorted(each for each in top.iterdir() if each.name != "net")
@@ -82,7 +101,8 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     choices = "".join(
         f'  if (name == "{folder.name}") return main_of_{folder.name}(count - 1, words + 1);\n' for folder in folders
     )
-    main = f"int main(int count, char** words) {{\n  const std::string name = words[1];\n{choices}  return 3;\n}}\n"
+    choices = f"  const std::string name = words[1];\n{choices}{GRADIENTS}"
+    main = f"int main(int count, char** words) {{\n{choices}  return 3;\n}}\n"
     (top / "programs.cpp").write_text("\n".join([*parts, main]))
     (top / "own.cpp").write_text(example("cpp"))
     (top / "CMakeLists.txt").write_text(f"{PROJECT}\n{example('cmake')}")
@@ -211,6 +231,41 @@ def test_every_row_of_the_vocabulary(built: Path, tmp_path: Path) -> None:
     (found,), _ = calls_of(built, "rows", [], [()], tmp_path, "--seed", 5)
     torch.manual_seed(5)
     matches(found, names_of(graph), graph.run())
+
+
+@contextlib.contextmanager
+def default_dtype(dtype: torch.dtype) -> Iterator[None]:
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(dtype)
+    yield
+    torch.set_default_dtype(before)
+
+
+def of_the_default_dtype(x: Any) -> Any:
+    return torch.ones(x.shape[0]) * 2 + x, torch.arange(x.shape[0]) / 3, torch.rand(2), torch.full((2,), 0.1)
+
+
+def test_new_tensors_have_the_dtype_that_was_the_default(built: Path, tmp_path: Path) -> None:
+    calls = [(torch.ones(2, dtype=torch.float64),), (torch.zeros(5, dtype=torch.float64),)]
+    found, _ = calls_of(built, "doubles", ["x"], calls, tmp_path, "--seed", 3)
+    torch.manual_seed(3)
+    with default_dtype(torch.float64):
+        for call, each in zip(calls, found, strict=True):
+            matches(each, [f"output.{at}" for at in range(4)], of_the_default_dtype(*call))
+
+
+def test_gradients_are_recorded(built: Path, tmp_path: Path) -> None:
+    case = cases()["mlp"]
+    for call in case.calls:
+        safetensors.save_file({"x": call[0]}, tmp_path / "in")
+        done = run(built, "gradients", [built / "mlp" / "mlp.safetensors", tmp_path / "in", tmp_path / "out"])
+        assert done.returncode == 0, done.stderr
+        case.fn.zero_grad()
+        case.fn(*call)["left"].sum().backward()
+        found = safetensors.load_file(tmp_path / "out")
+        wanted = dict(case.fn.named_parameters())
+        assert found.keys() == wanted.keys()
+        assert all(same(each, wanted[name].grad) for name, each in found.items())
 
 
 # torch's wheel has it for tests of its own.

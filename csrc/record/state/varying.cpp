@@ -1,6 +1,8 @@
 // Places that vary: how they are read, and how a recording learns them.
 #include "record/state/varying.h"
 
+#include <unordered_set>
+
 #include "record/recorder.h"
 
 #include "cpython/keys.h"
@@ -35,6 +37,38 @@ PyObject* content_now(PyObject* container, PyObject* key) noexcept {
   return index < 0 ? nullptr : cpython::inline_value(container, index);
 }
 
+// Attributes in which instances of a class count, as `_num_yielded` of the iterators of a DataLoader: a trace has put
+// another number there than it found. So it is with the next instance, where each would be recorded twice. By the
+// address of the class and the hash of the name: one too many is only left open.
+std::unordered_set<uint64_t>& counters() {
+  static auto* all = new std::unordered_set<uint64_t>();
+  return *all;
+}
+
+constexpr size_t kMostCounters = 4096;
+
+uint64_t counter_of(PyObject* instance, PyObject* name) noexcept {
+  constexpr uint64_t kPrime = 0x9E3779B97F4A7C15ull;
+  return (reinterpret_cast<uintptr_t>(Py_TYPE(instance)) * kPrime) ^ static_cast<uint64_t>(PyObject_Hash(name));
+}
+
+// Only of an instance is it known whose attribute it is: a dict may be of any.
+bool has_counters(PyObject* container) noexcept {
+  return PyType_HasFeature(Py_TYPE(container), Py_TPFLAGS_HEAPTYPE) && !PyDict_Check(container);
+}
+
+bool is_counter(Recorder& recorder, PyObject* container, PyObject* key, PyObject* value) {
+  return (PyLong_CheckExact(value) || PyFloat_CheckExact(value)) && has_counters(container) &&
+         PyUnicode_CheckExact(key) && counters().count(counter_of(container, key)) != 0 &&
+         recorder.varying()->add(container, key);
+}
+
+void note_counter(PyObject* container, PyObject* key, PyObject* original) {
+  const bool number = PyLong_CheckExact(original) || PyFloat_CheckExact(original);
+  if (number && has_counters(container) && PyUnicode_CheckExact(key) && counters().size() < kMostCounters)
+    counters().insert(counter_of(container, key));
+}
+
 }  // namespace
 
 // A place that varies. What is there is a scalar, or can be loaded.
@@ -43,7 +77,7 @@ bool varies(Recorder& recorder, PyObject* container, PyObject* key, PyObject* va
   Reg number;
   if (!record_limits().constant_propagation && number_of(value, &number)) return true;
   if (recorder.varying() == nullptr) return false;
-  if (!recorder.varying()->has(container, key)) {
+  if (!recorder.varying()->has(container, key) && !is_counter(recorder, container, key, value)) {
     const bool tensor = PyDict_Check(container) && recorder.varying()->has(container, Varying::all_items()) &&
                         recorder.adapter() != nullptr && recorder.adapter()->is_tensor(value);
     if (!tensor) return false;
@@ -188,8 +222,11 @@ void note_write(Recorder& recorder, PyObject* container, PyObject* key, PyObject
 // At the end: what it changed varies. True: that was not known, so the next call is recorded in place of this one.
 bool learn_places(Recorder& recorder) {
   bool learned = false;
-  for (const auto& place : recorder.reads.changed)
-    if (place.what.object != nullptr) learned = recorder.varying()->add(place.container, place.key) || learned;
+  for (const auto& place : recorder.reads.changed) {
+    if (place.what.object == nullptr) continue;
+    learned = recorder.varying()->add(place.container, place.key) || learned;
+    if (place.what.scalar) note_counter(place.container, place.key, place.what.object);
+  }
   for (const auto& content : recorder.heap.models)
     if (content != nullptr && recorder.varying() != nullptr && has_other_items(recorder, *content))
       learned = recorder.varying()->add(content->get<family::List>().home.object(), Py_None) || learned;

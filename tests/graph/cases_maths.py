@@ -315,6 +315,8 @@ MATHS: dict[str, list[dict[str, Any]]] = {
         (f(2, 0), f(0, 3)),
     ),
     "dot": _binary((f(5), f(5)), (i(5), i(5))),
+    "det": over("x", (f(3, 3), f(2, 4, 4), f(2, 3, 2, 2, dtype="float64"), f(0, 2, 2))),
+    "inv": over("x", (f(3, 3), f(2, 4, 4), f(2, 3, 2, 2, dtype="float64"), f(0, 2, 2))),
     "outer": _binary((f(2), f(3)), (i(2), i(3)), (f(0), f(3))),
     "addmm": [*_products],
     "baddbmm": [*_batched],

@@ -39,6 +39,10 @@ def x(*sizes):
     return lambda n: (torch.randn(n, *sizes),)
 
 
+def bags(n):
+    return (torch.randint(0, 10, (n, 5)),)
+
+
 CASES = {
     "affine_grid": (lambda t: F.affine_grid(t, (t.shape[0], 3, 4, 5), align_corners=False), x(2, 3)),
     "grid_sample": (
@@ -55,6 +59,25 @@ CASES = {
     "heaviside": (lambda a: torch.heaviside(a, torch.tensor(0.5)), x(6)),
     "block_diag": (torch.block_diag, lambda n: (torch.randn(n, 2), torch.randn(3, 3))),
     "weight_norm": (torch.nn.utils.parametrizations.weight_norm(nn.Linear(6, 7)), x(5, 6)),
+    "old weight_norm": (torch.nn.utils.weight_norm(nn.Linear(6, 7)), x(5, 6)),
+    **{f"bag of {mode}": (nn.EmbeddingBag(10, 6, mode=mode).eval(), bags) for mode in ("sum", "mean", "max")},
+    "bag with padding": (nn.EmbeddingBag(10, 6, mode="mean", padding_idx=1), bags),
+    "bags": (
+        nn.EmbeddingBag(10, 6, mode="sum", include_last_offset=True),
+        lambda n: (torch.randint(0, 10, (4 * n,)), torch.arange(n + 1) * 4),
+    ),
+    "cov": (torch.cov, lambda n: (torch.randn(n + 1, 6),)),
+    "corrcoef": (torch.corrcoef, lambda n: (torch.randn(n + 1, 6),)),
+    "median": (lambda a: torch.median(a, 1), x(7)),
+    "median of NaN": (lambda a: torch.median(a.masked_fill(a > 1, torch.nan), 1)[0].nan_to_num(9.0), x(7)),
+    "median of all": (torch.median, x(5)),
+    "kthvalue": (lambda a: torch.kthvalue(a, 2, 0, True), lambda n: (torch.randn(n + 1, 4),)),
+    "logcumsumexp": (lambda a: torch.logcumsumexp(a * 50, 1), x(6)),
+    "cumulative_trapezoid": (lambda a: torch.cumulative_trapezoid(a, dx=0.5, dim=1), x(6)),
+    "rrelu": (nn.RReLU().eval(), x(6)),
+    "lstm cell": (nn.LSTMCell(6, 4), x(6)),
+    "gru cell": (nn.GRUCell(6, 4), x(6)),
+    "rnn cell": (nn.RNNCell(6, 4), x(6)),
     "attention": (of_self(attention()), x(5, 8)),
     "encoder": (encoder(), x(5, 8)),
     "encoder first": (encoder(norm_first=True, activation="gelu"), x(5, 8)),
@@ -90,7 +113,21 @@ def test_sizes_stay_free(name):
     assert not decomposed(graph, having("numpy")).foreign
 
 
-@pytest.mark.parametrize("name", ["grid_sample", "polar", "quantile", "encoder padding", "labels"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "grid_sample",
+        "polar",
+        "quantile",
+        "encoder padding",
+        "labels",
+        "bag of max",
+        "bags",
+        "cov",
+        "median",
+        "gru cell",
+    ],
+)
 def test_onnx(name):
     runtime = pytest.importorskip("onnxruntime")
     function, inputs = CASES[name]
@@ -101,8 +138,7 @@ def test_onnx(name):
         for n in (2, 3):
             given = inputs(n)
             feed = {each.name: array.numpy() for each, array in zip(session.get_inputs(), given, strict=True)}
-            (made,) = session.run(None, feed)
-            close(made, function(*given))
+            close(tuple(session.run(None, feed)), function(*given))
 
 
 LIBRARY = torch.library.Library("test_decompose", "FRAGMENT")

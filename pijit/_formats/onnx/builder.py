@@ -23,7 +23,9 @@ from pijit.graph.model.sizes import evaluate
 _UNSET: Any = object()
 _LOGICAL = words("Equal Less LessOrEqual Greater GreaterOrEqual And Or Xor Not IsNaN IsInf")
 # Runtimes have these in float32 only.
-_SINGLE = words("Tan Asin Acos Atan Sinh Cosh Asinh Acosh Atanh Erf Conv ConvTranspose InstanceNormalization Softplus")
+_SINGLE = words(
+    "Det Tan Asin Acos Atan Sinh Cosh Asinh Acosh Atanh Erf Conv ConvTranspose InstanceNormalization Softplus"
+)
 _SHARES = words("Softmax LogSoftmax")
 _INTEGER = words("Shape Size NonZero ArgMax ArgMin")
 

@@ -201,6 +201,10 @@ def matmul(o: Builder, x: Any, y: Any) -> Any:
     return o.MatMul(x, y)
 
 
+def det(o: Builder, x: Any) -> Any:
+    return o.Det(x, shape=None if x.shape is None else x.shape[:-2])
+
+
 def dot(o: Builder, x: Any, y: Any) -> Any:
     return o.reduce("ReduceSum", x * y, None, False)
 

@@ -542,6 +542,9 @@ class Builder:
                 self._registers.update((each, Opaque(what, called=True)) for each in outs)
             return
         given = any(value.kind == "tensor" for value in values.values())
+        if row["op"] == "opaque" and trace_rows.asks_for_class(row) and not tensors:
+            self._registers.update((each, Opaque("what a call has given", called=True)) for each in outs)
+            return
         looks = row["a"] == ("const", getattr)  # at what else than tensors, which nodes of their own read
         if row.get("operators") == 0 and not tensors and (looks or not given):
             self._effects.append(Effect(what, tuple(values.values()), file, line))

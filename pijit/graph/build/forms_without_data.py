@@ -3,6 +3,8 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from pijit.graph.decompose.own import OWN
+
 
 def _recurrent(x: Any, states: Any, batch_first: bool, bidirectional: bool) -> Any:
     """Torch would go through all turns, whose number would be fixed."""
@@ -27,5 +29,6 @@ def _layers(
 
 # By the paths of the operators.
 FORMS: Mapping[str, Callable[..., Any]] = {
-    f"torch.ops.aten.{name}.input": _layers for name in ("lstm", "gru", "rnn_tanh", "rnn_relu")
+    **{f"torch.ops.aten.{name}.input": _layers for name in ("lstm", "gru", "rnn_tanh", "rnn_relu")},
+    **{path: OWN[path] for path in ("torch.ops.aten.cov.default", "torch.ops.aten.corrcoef.default")},
 }

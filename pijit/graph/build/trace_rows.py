@@ -41,6 +41,12 @@ def compares_identity(row: Mapping[str, Any]) -> bool:
     return callable_[0] == "const" and (callable_[1] is operator.is_ or callable_[1] is operator.is_not)
 
 
+def asks_for_class(row: Mapping[str, Any]) -> bool:
+    """It asks what an object is, which no data decides."""
+    callable_ = row["a"]
+    return callable_[0] == "const" and any(callable_[1] is each for each in (isinstance, issubclass, type, callable))
+
+
 def expected(op: str, row: Mapping[str, Any]) -> int | float | bool:
     """The number that a guard compares with."""
     if op == "guard_bool":

@@ -162,10 +162,113 @@ def _gru_cell(x: Any, state: Any, *weights: Any) -> Any:
     return new + (update + own_update).sigmoid() * (state - new)
 
 
+def _embedding_bag(
+    weight: Any,
+    indices: Any,
+    offsets: Any,
+    scale_by_frequency: bool,
+    mode: int,
+    sparse: bool,
+    weights: Any,
+    last_offset: bool,
+    padding: int | None,
+) -> Any:
+    """What the bags hold; where an index stands belongs to its gradient, and is not given."""
+    import torch
+
+    offsets = offsets[:-1] if last_offset else offsets
+    places = torch.arange(indices.shape[0], device=indices.device)
+    bags = (places.unsqueeze(1) >= offsets).sum(1) - 1
+    values = weight.index_select(0, indices)
+    counted = torch.ones_like(values[:, :1])
+    if padding is not None:
+        counted = (indices != padding).to(values.dtype).unsqueeze(1)
+    rows = (offsets.shape[0], values.shape[1])
+    number = torch.zeros((offsets.shape[0], 1), dtype=values.dtype).index_add(0, bags, counted)
+    if mode == 2:
+        values = values.masked_fill(counted == 0, -math.inf)
+        least = torch.full(rows, -math.inf, dtype=values.dtype)
+        most = least.scatter_reduce(0, bags.unsqueeze(1).expand_as(values), values, "amax")
+        return most.masked_fill(number == 0, 0.0), None, None, None
+    values = values * counted if weights is None else values * counted * weights.unsqueeze(1)
+    total = torch.zeros(rows, dtype=values.dtype).index_add(0, bags, values)
+    return (total / number.clamp(min=1) if mode == 1 else total), None, None, None
+
+
+def _cov(x: Any, correction: int = 1, frequencies: Any = None, weights: Any = None) -> Any:
+    if frequencies is not None or weights is not None:
+        raise NotImplementedError("weights of observations")
+    x = x.reshape(1, -1) if x.dim() < 2 else x
+    rest = x - x.mean(1, keepdim=True)
+    made = rest @ rest.mT.conj() / max(x.shape[1] - correction, 0)
+    return made.squeeze()
+
+
+def _corrcoef(x: Any) -> Any:
+    made = _cov(x)
+    if made.dim() == 0:
+        return made / made
+    scale = made.diagonal().sqrt()
+    return (made / scale.unsqueeze(1) / scale.unsqueeze(0)).clamp(-1, 1)
+
+
+def _median(x: Any, axis: int, keepdim: bool = False) -> Any:
+    """Of equal elements torch does not say which one it finds."""
+    made, place = _kthvalue(x, (x.shape[axis] + 1) // 2, axis, keepdim)
+    if not x.is_floating_point():
+        return made, place
+    missing = x.isnan()
+    first = missing.to(x.dtype).argmax(axis, keepdim=keepdim)
+    missing = missing.any(axis, keepdim=keepdim)
+    return made.masked_fill(missing, math.nan), first.where(missing, place)
+
+
+def _median_of_all(x: Any) -> Any:
+    return _median(x.reshape(-1), 0)[0]
+
+
+def _kthvalue(x: Any, k: int, axis: int = -1, keepdim: bool = False) -> Any:
+    found = (each.select(axis, k - 1) for each in x.sort(axis))
+    made, place = (each.unsqueeze(axis) if keepdim else each for each in found)
+    return made, place
+
+
+def _logcumsumexp(x: Any, axis: int) -> Any:
+    """Of a square of all pairs: sums up to each place lose nothing where numbers differ much."""
+    import torch
+
+    x = x.movedim(axis, -1)
+    places = torch.arange(x.shape[-1], device=x.device)
+    pairs = x.unsqueeze(-2).masked_fill(places.unsqueeze(0) > places.unsqueeze(1), -math.inf)
+    return pairs.logsumexp(-1).movedim(-1, axis)
+
+
+def _cumulative_trapezoid(y: Any, *, dx: Any = 1, dim: int = -1) -> Any:
+    length = y.shape[dim]
+    return ((y.narrow(dim, 1, length - 1) + y.narrow(dim, 0, length - 1)) * (dx / 2)).cumsum(dim)
+
+
+def _rrelu(x: Any, lower: Any = 0.125, upper: Any = 1 / 3, training: bool = False, generator: Any = None) -> Any:
+    import torch
+
+    if training:
+        raise NotImplementedError("random numbers")
+    return torch.where(x >= 0, x, x * ((lower + upper) / 2))
+
+
 # By the paths of the operators.
 OWN: Mapping[str, Callable[..., Any]] = {
     "torch.ops.aten._native_multi_head_attention.default": _multi_head_attention,
     "torch.ops.aten._transformer_encoder_layer_fwd.default": _encoder_layer,
+    "torch.ops.aten.embedding_bag.padding_idx": _embedding_bag,
+    "torch.ops.aten.cov.default": _cov,
+    "torch.ops.aten.corrcoef.default": _corrcoef,
+    "torch.ops.aten.median.dim": _median,
+    "torch.ops.aten.median.default": _median_of_all,
+    "torch.ops.aten.kthvalue.default": _kthvalue,
+    "torch.ops.aten.logcumsumexp.default": _logcumsumexp,
+    "torch.ops.aten.cumulative_trapezoid.dx": _cumulative_trapezoid,
+    "torch.ops.aten.rrelu.default": _rrelu,
     "torch.ops.aten.lstm.input": _lstm,
     "torch.ops.aten.lstm_cell.default": _lstm_cell,
     "torch.ops.aten.gru_cell.default": _gru_cell,

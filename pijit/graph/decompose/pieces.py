@@ -49,12 +49,14 @@ class Pieces:
         constants: values that decompositions have brought.
         data: of these.
         same: what stands for a result that is an operand once more, by its name.
+        used: names of what the graph looks at.
     """
 
     def __init__(self, graph: Graph, has_form: Callable[[Node], bool]) -> None:
         self.constants: list[Value] = []
         self.data: dict[str, Any] = {}
         self.same: dict[str, Any] = {}
+        self.used = _used(graph)
         self._has_form = has_form
         self._names = Names({value.name for value in _values(graph)})
         self._sizes = Sizes(graph)
@@ -235,6 +237,9 @@ class _Conversion:
             array, axis = map(self._argument, each.args)
             self._emit_number(each, "size", {"x": array, "axis": axis}, "tensor::size")
             return
+        if name == "aten::sym_numel":
+            self._emit_number(each, "numel", {"x": self._argument(each.args[0])}, "tensor::numel")
+            return
         given = dict(zip((argument.name for argument in schema.arguments), each.args, strict=False)) | each.kwargs
         complete = [(one.name, self._argument(given.get(one.name, one.default_value))) for one in schema.arguments]
         self._operator(each, name, schema, complete)
@@ -324,7 +329,7 @@ class _Conversion:
         own = {value.name: at for at, each in enumerate(self._nodes) for value in each.results if value is not None}
         new: dict[str, Any] = {}
         for value, each in zip(named, found, strict=True):
-            if value is None:
+            if value is None or (each is None and value.name not in self._pieces.used):
                 continue
             if not isinstance(each, Value) and value.kind == "tensor":
                 raise Unable("a result is no tensor")
@@ -351,6 +356,15 @@ def _shared(result: Any, arguments: Sequence[Any]) -> int:
 
 def _literal(default: Any) -> Any:
     return tuple(default) if isinstance(default, list) else default
+
+
+def _used(graph: Graph) -> set[str]:
+    found = {value.name for node in all_nodes(graph) for value in node.operands}
+    found |= {value.name for value in values_of(graph.outputs)} | {value.name for _, value in graph.updates}
+    for node in graph.nodes:
+        for inner in graphs_of(node).values() if is_branch(node) else ():
+            found |= _used(inner)
+    return found
 
 
 def _values(graph: Graph) -> Sequence[Value]:

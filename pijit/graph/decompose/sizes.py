@@ -35,6 +35,7 @@ _RELATIONS = {
     "Mul": "scalar_multiply",
     "Max": "scalar_max",
     "Min": "scalar_min",
+    "Pow": "scalar_pow",
 }
 
 
@@ -164,6 +165,8 @@ class Numbers:
         if expression.is_symbol:
             return self._symbol(self._sizes.words[expression])
         op = _RELATIONS[type(expression).__name__]
+        if op == "scalar_pow" and not (expression.args[1].is_Integer and expression.args[1] > 0):
+            raise KeyError(op)  # no whole number
         kind: Any = "bool" if expression.is_Boolean or expression.is_Relational else "int"
         held, *others = map(self._of, expression.args)
         for other in others:

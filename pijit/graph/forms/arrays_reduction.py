@@ -138,6 +138,12 @@ class Algebra(Base):
     def matmul(self, x: Any, y: Any) -> Any:
         return self._matmul(x, y)
 
+    def det(self, x: Any) -> Any:
+        return self.xp.linalg.det(x)
+
+    def inv(self, x: Any) -> Any:
+        return self.xp.linalg.inv(x)
+
     def dot(self, x: Any, y: Any) -> Any:
         return self.xp.sum(x * y, dtype=x.dtype) if x.ndim == y.ndim == 1 else self.xp.inner(x, y)
 

@@ -209,6 +209,8 @@ MATHS: dict[str, list[tuple[str, ...]]] = {
         ("matmul(x, y)", "matrix product, batched over leading axes", "matmul", "mm", "bmm", "mv", "linalg_matmul"),
         ("dot(x, y)", "the sum of x * y of two vectors", "dot", "inner"),
         ("vecdot(x, y, axis=-1)", "the sum of conj(x) * y along an axis", "linalg_vecdot"),
+        ("det(x)", "determinants of the matrices on the last two axes", "det", "linalg_det"),
+        ("inv(x)", "inverses of the matrices on the last two axes", "inverse", "linalg_inv"),
         ("outer(x, y)", "x[:, None] * y of two vectors", "outer", "ger"),
         ("addmm(x, a, b, beta=1, alpha=1)", "beta * x + alpha * (a @ b); beta 0: without x", "addmm", "addmv"),
         ("baddbmm(x, a, b, beta=1, alpha=1)", "beta * x + alpha * (a @ b) of batches; beta 0: without x", "baddbmm"),

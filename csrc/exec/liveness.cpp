@@ -452,15 +452,13 @@ void prepare_replays(Trace& trace) {
 void find_segments(Trace& trace, bool has_market) {
   trace.segments.reset();
   trace.tapes.reset();
-  if (!has_market && !has_regions(trace)) {
-    if (!records_tapes() || !computes_gradients(trace)) return;
-    Liveness seen(trace);
-    seen.run();
-    trace.tapes = find_tapes(trace, seen.last());
-    return;
-  }
-  Liveness seen(trace), read(trace, false);
+  const bool may_plan = has_market || has_regions(trace), may_tape = records_tapes() && computes_gradients(trace);
+  if (!may_plan && !may_tape) return;
+  Liveness seen(trace);
   seen.run();
+  if (may_tape) trace.tapes = find_tapes(trace, seen.last());
+  if (!may_plan) return;
+  Liveness read(trace, false);
   read.run();
   trace.segments = find_segments(trace, read.last(), seen.last(), has_market);
 }

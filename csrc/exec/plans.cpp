@@ -10,6 +10,7 @@
 #include "guard/check.h"
 #include "ir/adapter_slot.h"
 #include "ir/scalars.h"
+#include "plan/tapes.h"
 
 namespace pijit {
 
@@ -66,9 +67,10 @@ Plans::~Plans() {
     for (auto& [index, reg] : ran.inputs) release_register(&reg);
 }
 
-void Plans::begin(const Trace& trace, size_t from) noexcept {
+void Plans::begin(const Trace& trace, size_t from, std::shared_ptr<Tapes> tapes) noexcept {
   trace_ = &trace;
   segments_ = trace.segments;
+  tapes_ = std::move(tapes);
   watched_.reset();
   next_ = 0;
   look_ahead(from);
@@ -77,7 +79,10 @@ void Plans::begin(const Trace& trace, size_t from) noexcept {
 void Plans::look_ahead(size_t at) noexcept {
   stop_ = SIZE_MAX;
   if (segments_ == nullptr) return;
-  while (next_ < segments_->all.size() && segments_->all[next_].first < at) ++next_;
+  const auto is_left = [&](const Segment& segment) {
+    return segment.first < at || (tapes_ != nullptr && tapes_->overlap(segment));
+  };
+  while (next_ < segments_->all.size() && is_left(segments_->all[next_])) ++next_;
   if (next_ < segments_->all.size()) stop_ = segments_->all[next_].first;
 }
 

@@ -34,8 +34,9 @@ class Plans {
 
   // Of so many turns of a plan one is compared with native replay; 0: none.
   void compare_every(uint64_t turns) noexcept { compare_every_ = turns; }
-  // The replay goes on in this trace, behind node `from`.
-  void begin(const Trace& trace, size_t from) noexcept;
+  // The replay goes on in this trace, behind node `from`. Segments that overlap stretches of `tapes` are left to these;
+  // null: none is.
+  void begin(const Trace& trace, size_t from, std::shared_ptr<Tapes> tapes = nullptr) noexcept;
   // The next node at which arrive() is to be called.
   size_t stop() const noexcept { return stop_; }
   // The replay has come to the node; gives the one to go on with.
@@ -76,6 +77,7 @@ class Plans {
   Doer doer_;
   const Trace* trace_ = nullptr;
   std::shared_ptr<Segments> segments_;
+  std::shared_ptr<Tapes> tapes_;
   size_t next_ = 0;  // in segments_
   size_t stop_ = SIZE_MAX;
   std::vector<Ran> ran_;

@@ -438,8 +438,7 @@ class Replay {
     hold(*trace_, regs_);
     if (trace_->takes_inputs) take_inputs(*trace_, root_, regs_);
     plans_.compare_every(left->compare_every);
-    if (trace_->segments != nullptr) plans_.begin(*trace_, 0);
-    if (trace_->tapes != nullptr) taped_.begin(*trace_, 0);
+    if (trace_->segments != nullptr || trace_->tapes != nullptr) begin_turn();
     for (size_t at = 0;;) {
       if (at == plans_.stop()) [[unlikely]]
         at = plans_.arrive(at);
@@ -469,6 +468,16 @@ class Replay {
   void deliver() noexcept { plans_.deliver(); }
 
  private:
+  // Where both tapes and plans may answer for the same nodes, the replay is of one of them.
+  void begin_turn() noexcept {
+    if (trace_->tapes == nullptr) return plans_.begin(*trace_, 0);
+    if (trace_->segments == nullptr) return taped_.begin(*trace_, 0);
+    side_ = trace_->tapes->turns.next(*trace_->segments, *trace_->tapes);
+    timed_ = true;
+    started_ = now();
+    plans_.begin(*trace_, 0, side_ == TapeTurns::Side::kTapes ? trace_->tapes : nullptr);
+    if (side_ == TapeTurns::Side::kTapes) taped_.begin(*trace_, 0);
+  }
   // Another thread that wants the GIL has it as soon as the replay has ended, or a while after it was seen to want it.
   bool goes_on(size_t at) noexcept {
     if (!cpython::attention_can_wait(ts_)) return false;
@@ -502,8 +511,11 @@ class Replay {
     const Trace* side = enter_link(*trace_, static_cast<uint32_t>(at), regs_, room_, ts_);
     if (side == nullptr) return false;
     trace_ = side;
-    plans_.begin(*side, at + 1);
-    taped_.begin(*side, at + 1);
+    const bool both = side->segments != nullptr && side->tapes != nullptr;
+    const bool by_plans = both && side->tapes->turns.next(*side->segments, *side->tapes) == TapeTurns::Side::kPlans;
+    plans_.begin(*side, at + 1, both && !by_plans ? side->tapes : nullptr);
+    taped_.begin(*side, by_plans ? SIZE_MAX : at + 1);
+    timed_ = false;
     return true;
   }
   PyObject* end(const Node& node, Outcome outcome, Left* left);
@@ -515,6 +527,9 @@ class Replay {
   PyThreadState* ts_;
   Plans plans_;
   Taped taped_;
+  TapeTurns::Side side_ = TapeTurns::Side::kTapes;
+  bool timed_ = false;  // from `started_` on, for this side
+  double started_ = 0;
   double wanted_since_ = 0;  // the GIL, by another thread
   const Trace* first_;
   Pause pause_;
@@ -526,6 +541,7 @@ PyObject* Replay::end(const Node& node, Outcome outcome, Left* left) {
   const bool other_way = outcome == Outcome::kOtherWay;
   switch (outcome) {
     case Outcome::kReturn:
+      if (timed_ && trace_->tapes != nullptr) trace_->tapes->turns.note(side_, now() - started_);
       return finish(*trace_, node, regs_);
     case Outcome::kFail:
       return fail(*trace_, regs_);

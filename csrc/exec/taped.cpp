@@ -13,16 +13,13 @@ namespace pijit {
 
 namespace {
 
-constexpr uint64_t kWatchedFrom = 2;   // replays of a trace
-constexpr size_t kForms = 4;           // tapes of a stretch
-constexpr uint32_t kWatched = 8;       // replays of a stretch that are watched
-constexpr uint64_t kLeftTooOften = 8;  // replays in which a tape was left, if they are more than those it has served
+constexpr uint64_t kWatchedFrom = 2;  // replays of a trace
 
 }  // namespace
 
 void Taped::begin(const Trace& trace, size_t from) noexcept {
   trace_ = &trace;
-  tapes_ = trace.tapes.get();
+  tapes_ = trace.tapes;
   next_ = 0;
   look_ahead(from);
 }
@@ -47,11 +44,8 @@ Taped::Turn Taped::arrive(size_t at) noexcept {
 // At the first node of a stretch, or at the first one that its tapes have.
 Taped::Turn Taped::enter(size_t at) {
   TapedStretch& stretch = tapes_->all[next_];
-  const bool spoils = stretch.left > kLeftTooOften && stretch.left > stretch.runs;
-  if (spoils || current_adapter()->is_profiled()) return look_ahead(at + 1), Turn::kNative;
-  const bool may_watch = stretch.watched < kWatched && stretch.tapes.size() < kForms;
-  if (at == stretch.first && may_watch && trace_->replays >= kWatchedFrom &&
-      (stretch.wanted || (stretch.tapes.empty() && stretch.watched == 0))) {
+  if (stretch.spoils() || current_adapter()->is_profiled()) return look_ahead(at + 1), Turn::kNative;
+  if (at == stretch.first && trace_->replays >= kWatchedFrom && stretch.may_watch()) {
     stretch.watched += 1;
     stretch.wanted = false;
     maker_ = current_adapter()->make_tape(stretch.nodes);
@@ -80,6 +74,7 @@ Taped::Turn Taped::enter(size_t at) {
   stop_ = soonest;
   if (soonest != SIZE_MAX) return Turn::kNative;
   stretch.wanted = true;
+  tapes_->turns.miss();
   look_ahead(at + 1);
   return Turn::kNative;
 }

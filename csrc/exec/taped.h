@@ -49,8 +49,8 @@ class Taped {
   Reg* regs_;
   Doer doer_;
   const Trace* trace_ = nullptr;
-  Tapes* tapes_ = nullptr;
-  size_t next_ = 0;  // in tapes_
+  std::shared_ptr<Tapes> tapes_;  // held: the market may be changed in the middle of a replay
+  size_t next_ = 0;               // in tapes_
   size_t stop_ = SIZE_MAX;
   size_t index_ = 0;  // the next of Tape::nodes(), or of the nodes that are watched
   std::shared_ptr<Tape> tape_;

@@ -7,11 +7,16 @@
 
 #include "ir/call.h"
 #include "ir/log.h"
+#include "plan/segment.h"
 #include "plan/steps.h"
 
 namespace pijit {
 
 namespace {
+
+constexpr size_t kTapes = 4;           // of a stretch
+constexpr uint32_t kWatched = 8;       // replays of a stretch that are watched
+constexpr uint64_t kLeftTooOften = 8;  // replays in which a tape was left, if they are more than those it has served
 
 // The virtual object that a value is at this time, or was built of; null: none.
 const Virtual* virtual_of(const Trace& trace, Val value, uint32_t time) {
@@ -230,6 +235,26 @@ class TapeFinder {
 };
 
 }  // namespace
+
+bool TapedStretch::spoils() const noexcept {
+  return left > kLeftTooOften && left > runs;
+}
+
+bool TapedStretch::may_watch() const noexcept {
+  return watched < kWatched && tapes.size() < kTapes && (wanted || (tapes.empty() && watched == 0));
+}
+
+bool Tapes::are_useful() const noexcept {
+  return std::any_of(all.begin(), all.end(), [](const TapedStretch& stretch) {
+    return !stretch.spoils() && (!stretch.tapes.empty() || stretch.may_watch());
+  });
+}
+
+bool Tapes::overlap(const Segment& segment) const noexcept {
+  return std::any_of(all.begin(), all.end(), [&](const TapedStretch& stretch) {
+    return segment.first <= stretch.last && stretch.first < segment.last;
+  });
+}
 
 bool& records_tapes() noexcept {
   static bool on = true;

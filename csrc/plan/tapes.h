@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "ir/trace.h"
+#include "plan/tape_turns.h"
 
 namespace pijit {
 
@@ -25,11 +26,22 @@ struct TapedStretch {
   bool wanted = false;                       // the last replay found no tape of its forms
   uint64_t runs = 0, left = 0;               // replays that a tape has served, or was left in
   std::string why;                           // no tape came of the last replay that was watched
+
+  // Tapes are left too often: other forms come each time, or somebody looks.
+  bool spoils() const noexcept;
+  // The next replay may be watched, and a tape made of it.
+  bool may_watch() const noexcept;
 };
 
 // Of one trace, in order and apart from each other.
 struct Tapes {
   std::vector<TapedStretch> all;
+  TapeTurns turns;
+
+  // A tape answers, or may come.
+  bool are_useful() const noexcept;
+  // Part of the segment stands in one of the stretches.
+  bool overlap(const Segment& segment) const noexcept;
 };
 
 bool& records_tapes() noexcept;

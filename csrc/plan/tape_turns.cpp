@@ -1,0 +1,87 @@
+// Turns of tapes and plans: how they begin, and who wins.
+#include "plan/tape_turns.h"
+
+#include <algorithm>
+
+#include "plan/segment.h"
+#include "plan/tapes.h"
+
+namespace pijit {
+
+namespace {
+
+constexpr uint32_t kOffering = 3;  // replays: one offers its form, and the market wants to see it come again
+constexpr uint32_t kMostMisses = 8;
+constexpr uint32_t kLookEvery = 8;  // replays between two looks at the plans
+constexpr size_t kInARow = 4;       // replays of one side; the first is not counted
+constexpr size_t kRows = 3;         // of each side
+constexpr uint64_t kMoreEachTime = 10;
+
+double median_of_rows(const std::vector<double>& times) {
+  std::vector<double> counted;
+  for (size_t i = 0; i < times.size(); ++i)
+    if (i % kInARow != 0) counted.push_back(times[i]);
+  const auto middle = counted.begin() + static_cast<ptrdiff_t>(counted.size() / 2);
+  std::nth_element(counted.begin(), middle, counted.end());
+  return *middle;
+}
+
+}  // namespace
+
+TapeTurns::Plans TapeTurns::look(const Segments& segments, const Tapes& tapes) {
+  Plans found = Plans::kNone;
+  uint64_t known = 0;
+  for (const Segment& segment : segments.all) {
+    if (!tapes.overlap(segment)) continue;
+    for (const std::shared_ptr<Keyed>& keyed : segment.keys) {
+      if (keyed->plans.empty()) continue;
+      if (keyed->state == Keyed::State::kInTurns || !keyed->contested) return Plans::kFirst;
+      if (keyed->state != Keyed::State::kSettled || keyed->settled_natively) continue;
+      found = Plans::kSettled;
+      known = known * 31 + reinterpret_cast<uintptr_t>(keyed->plans.front().get());
+    }
+  }
+  if (found == Plans::kSettled && known != known_) {
+    known_ = known;
+    begin();
+  }
+  return found;
+}
+
+void TapeTurns::begin() noexcept {
+  in_turns_ = true;
+  turn_ = 0;
+  for (auto& times : times_) times.clear();
+}
+
+TapeTurns::Side TapeTurns::next(const Segments& segments, const Tapes& tapes) {
+  if (offering_ > 0) return offering_ -= 1, Side::kPlans;
+  if (!tapes.are_useful()) return Side::kPlans;
+  if (looked_++ % kLookEvery == 0 || plans_ == Plans::kFirst) plans_ = look(segments, tapes);
+  if (plans_ != Plans::kSettled) return plans_ == Plans::kNone ? Side::kTapes : Side::kPlans;
+  if (!in_turns_ && ++settled_ >= next_turns_) {
+    settled_ = 0;
+    next_turns_ *= kMoreEachTime;
+    begin();
+  }
+  if (!in_turns_) return winner_;
+  return turn_++ / kInARow % 2 == 0 ? Side::kTapes : Side::kPlans;
+}
+
+void TapeTurns::note(Side side, double seconds) {
+  if (!in_turns_ || plans_ != Plans::kSettled) return;
+  times_[static_cast<size_t>(side)].push_back(seconds);
+  const size_t fewest = std::min(times_[0].size(), times_[1].size());
+  if (fewest < kRows * kInARow) return;
+  winner_ = median_of_rows(times_[0]) <= middle_of(times_[1]) ? Side::kTapes : Side::kPlans;
+  in_turns_ = false;
+  settled_ = 0;
+}
+
+void TapeTurns::miss() noexcept {
+  if (misses_ >= kMostMisses) return;
+  misses_ += 1;
+  offering_ = kOffering;
+}
+
+}  // namespace pijit

@@ -124,7 +124,9 @@ Taped::Turn Taped::step(size_t at) noexcept {
       return Turn::kDone;
     }
     stretch.runs += 1;
-    if (const uint32_t out = trace_->nodes[at].out; out != kNone) set_object(&regs_[out], new_reference(Py_None));
+    Ref given = run_->result();
+    if (!given) return leave(), Turn::kFailed;
+    if (const uint32_t out = trace_->nodes[at].out; out != kNone) set_object(&regs_[out], given.release());
     run_.reset();
     tape_.reset();
     look_ahead(at + 1);

@@ -135,9 +135,11 @@ struct TapeNode {
   Vec<uint32_t> written;        // registers whose tensors it changes
   bool gives_numbers = false;   // not only tensors
   Vec<uint32_t> gradients;      // of the engine: what each root is given, kNone: nothing
-  // Of the engine: registers with the tuple of its arguments, or with those of roots and gradients; kNone: none was
-  // built, and the registers of the tensors hold them still.
-  uint32_t arguments = kNone, given_roots = kNone, given_gradients = kNone;
+  Vec<uint32_t> inputs;         // of the engine: whose gradients it gives; none: leaves get theirs
+  // Of the engine: registers with the tuple of its arguments, or with those of roots, gradients and inputs; kNone: none
+  // was built, and the registers of the tensors hold them still.
+  uint32_t arguments = kNone, given_roots = kNone, given_gradients = kNone, given_inputs = kNone;
+  uint32_t out = kNone;  // of the engine
 };
 
 // Nodes of a trace from the first that a gradient may flow through to the call of the engine.
@@ -158,6 +160,8 @@ class Tape {
     virtual bool step(size_t index, Reg* regs) noexcept = 0;
     // But where memory was short when gradients were added to those that leaves have: nothing can be done once more.
     virtual bool is_broken() const noexcept = 0;
+    // Behind the last step: what the call of the engine gives. Null: memory is short.
+    virtual Ref result() noexcept = 0;
     // Before operations run with autograd in place of what ran without: random numbers are drawn once more, and
     // `regs` gets, borrowed, what came from outside.
     virtual void rewind(Reg* regs) noexcept = 0;

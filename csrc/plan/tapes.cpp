@@ -47,15 +47,14 @@ bool is_one(Val value, PyObject* object) {
 // run_backward(roots, gradients, keep_graph, create_graph, inputs, allow_unreachable, accumulate_grad)
 class EngineCall {
  public:
-  // False: it is not one that only adds to the gradients of leaves and frees the graph.
+  // False: it is not one that only adds to the gradients of leaves, or gives those of inputs, and frees the graph.
   bool read(const Trace& trace, const Node& node) {
-    constexpr size_t kRoots = 0, kGradients = 1, kKeep = 2, kCreate = 3, kInputs = 4, kAccumulate = 6;
     if (!arguments(trace, node) || given_.size() <= kInputs) return false;
-    Vals inputs;
     if (!is_one(given_[kKeep], Py_False) || !is_one(given_[kCreate], Py_False)) return false;
-    if (!items_of(trace, given_[kInputs], node.time, &inputs) || !inputs.empty()) return false;
     const Val accumulates = given_.size() > kAccumulate ? given_[kAccumulate] : named("accumulate_grad");
-    if (!is_one(accumulates, Py_True)) return false;
+    if (!registers(trace, node, given_[kInputs], &inputs)) return false;
+    if (std::count(inputs.begin(), inputs.end(), kNone) != 0) return false;
+    if (!is_one(accumulates, inputs.empty() ? Py_True : Py_False)) return false;
     return registers(trace, node, given_[kRoots], &roots) && registers(trace, node, given_[kGradients], &gradients) &&
            roots.size() == gradients.size() && std::count(roots.begin(), roots.end(), kNone) == 0 && !roots.empty();
   }
@@ -65,16 +64,21 @@ class EngineCall {
     made.at = at;
     made.reads = roots;
     made.gradients = gradients;
+    made.inputs = inputs;
+    made.out = trace.nodes[at].out;
     const Node& call = trace.nodes[at];
     const auto built = [](Val value) { return value.is_reg() ? value.index() : kNone; };
     if (call.aux == kNone) made.arguments = built(trace.operands[call.first]);
-    made.given_roots = built(given_[0]);
-    made.given_gradients = built(given_[1]);
+    made.given_roots = built(given_[kRoots]);
+    made.given_gradients = built(given_[kGradients]);
+    made.given_inputs = built(given_[kInputs]);
     return made;
   }
-  Vec<uint32_t> roots, gradients;
+  Vec<uint32_t> roots, gradients, inputs;
 
  private:
+  static constexpr size_t kRoots = 0, kGradients = 1, kKeep = 2, kCreate = 3, kInputs = 4, kAccumulate = 6;
+
   bool arguments(const Trace& trace, const Node& node) {
     const auto operand = [&](uint32_t i) { return trace.operands[node.first + i]; };
     if (node.aux == kNone) {

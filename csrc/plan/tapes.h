@@ -1,9 +1,9 @@
 // Stretches of a trace for which a tape may stand: a forward pass and the call of the engine that computes its
 // gradients.
 //
-// 1. A stretch ends with a call of the engine that keeps the gradients of leaves and frees the graph. It begins at the
-//    first node from which on nothing else computes gradients, and no code runs of which the trace knows nothing but
-//    its frames.
+// 1. A stretch ends with a call of the engine that frees the graph. The engine keeps the gradients of leaves, or gives
+//    those of inputs to its caller (`torch.autograd.grad`). The stretch begins at the first node from which on nothing
+//    else computes gradients, and no code runs of which the trace knows nothing but its frames.
 // 2. Nobody sees the graph of autograd in between: no call is given a tensor that gradients flow through, and none is
 //    kept in an object. Who may see one behind the stretch finds a graph that was freed.
 // 3. Which nodes a tape does, and whether there can be one, is found by watching a native replay (Adapter::make_tape).

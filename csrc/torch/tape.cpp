@@ -80,6 +80,8 @@ class TapeRun final : public Tape::Run {
 
   bool is_broken() const noexcept override { return broken_; }
 
+  Ref result() noexcept override { return tape_->given.empty() ? Ref::borrow(Py_None) : std::move(given_); }
+
   void rewind(Reg* regs) noexcept override {
     try {
       now_.keep_default(c10::kCPU);
@@ -139,7 +141,8 @@ class TapeRun final : public Tape::Run {
     for (const auto& [reg, number] : node.numbers)
       if (!same_number(regs[reg], number)) return false;
     std::vector<at::Tensor> given;
-    if (node.op == nullptr && !node.loads.empty()) given = engine_operands(tape_->engine, regs);
+    if (node.op == nullptr && (!node.loads.empty() || !tape_->given.empty()))
+      given = engine_operands(tape_->engine, regs);
     for (const TapeLoad& each : node.loads) {
       if (node.op == nullptr && (each.reg >= given.size() || !given[each.reg].defined())) return false;
       Impl* tensor = node.op == nullptr ? given[each.reg].unsafeGetTensorImpl() : impl(regs[each.reg]);
@@ -162,7 +165,7 @@ class TapeRun final : public Tape::Run {
       drop(value);
       put(values_[value], number_tensor(regs[reg]));
     }
-    return true;
+    return node.op != nullptr || tape_->given.empty() || has_inputs(given);
   }
   bool is_changed(uint32_t value) const { return std::find(changed_.begin(), changed_.end(), value) != changed_.end(); }
   static bool is_leaf(const Impl* tensor) { return share(const_cast<Impl*>(tensor)).is_leaf(); }
@@ -193,23 +196,64 @@ class TapeRun final : public Tape::Run {
     std::vector<at::Tensor> leaves;
     for (const TapeLeaf& leaf : tape_->leaves) {
       leaves.push_back(share(values_[leaf.value].tensor));
-      if (!takes_gradients(leaves.back())) return false;
+      if (leaf.gradient != kNone && !takes_gradients(leaves.back())) return false;
     }
     const UsedGraph::Hold held = tape_->graph != nullptr ? tape_->graph->take(leaves) : nullptr;
     if (tape_->graph != nullptr && held == nullptr) return false;
     if (!run(node)) return false;
     broken_ = true;  // unless all of them are added
+    const auto gets = [&](size_t i) { return tape_->leaves[i].gradient != kNone; };
     for (size_t i = 0; i < leaves.size(); ++i)
-      if (leaves[i].grad().defined()) gather(leaves[i].grad(), share(values_[tape_->leaves[i].gradient].tensor));
+      if (gets(i) && leaves[i].grad().defined())
+        gather(leaves[i].grad(), share(values_[tape_->leaves[i].gradient].tensor));
     broken_ = false;
     for (size_t i = 0; i < leaves.size(); ++i) {
-      if (leaves[i].grad().defined()) continue;
+      if (!gets(i) || leaves[i].grad().defined()) continue;
       const TapeLeaf& leaf = tape_->leaves[i];
       set_version(values_[leaf.gradient], leaf.version);
       leaves[i].mutable_grad() = share(values_[leaf.gradient].tensor);
     }
     show(held);
+    if (!tape_->given.empty()) hand_out();
     return true;
+  }
+
+  // The engine is called with the inputs whose gradients were watched, and no hook sees these.
+  bool has_inputs(const std::vector<at::Tensor>& operands) const {
+    const size_t first = operands.size() - tape_->given.size();
+    for (size_t i = 0; i < tape_->given.size(); ++i) {
+      const TapeGiven& each = tape_->given[i];
+      const at::Tensor& input = operands[first + i];
+      if (each.gradient == kNone) continue;
+      if (impl(values_[each.input]) != input.unsafeGetTensorImpl()) return false;
+      if (input.requires_grad() && !is_unwatched(input)) return false;
+    }
+    return true;
+  }
+
+  // The tuple of gradients for the caller.
+  void hand_out() {
+    given_ = Ref::steal(PyTuple_New(static_cast<Py_ssize_t>(tape_->given.size())));
+    for (size_t i = 0; given_ && i < tape_->given.size(); ++i) {
+      PyObject* item = object_for(tape_->given[i]);
+      if (item == nullptr) given_ = Ref();
+      if (given_) PyTuple_SET_ITEM(given_.get(), static_cast<Py_ssize_t>(i), item);
+    }
+    if (!given_) PyErr_Clear();
+  }
+
+  PyObject* object_for(const TapeGiven& given) {
+    if (given.gradient == kNone) return new_reference(Py_None);
+    const at::Tensor tensor = share(values_[given.gradient].tensor);
+    if (given.base == kNone) {
+      set_version(values_[given.gradient], given.version);
+    } else if (!tensor.is_view()) {  // else it is one gradient of two inputs
+      Impl* const made = tensor.unsafeGetTensorImpl();
+      made->set_autograd_meta(std::make_unique<torch::autograd::DifferentiableViewMeta>(
+          made, torch::autograd::ViewInfo(share(values_[given.base].tensor), nullptr, nullptr), std::nullopt, true,
+          given.creation));
+    }
+    return THPVariable_Wrap(tensor);
   }
 
   // Gradients can be added to the one that it has.
@@ -240,6 +284,7 @@ class TapeRun final : public Tape::Run {
   std::vector<std::pair<uint32_t, uint32_t>> loaded_;  // registers of the replay, and their values
   std::vector<std::pair<size_t, Draws>> drawn_;
   Draws now_;
+  Ref given_;  // to the caller of the engine; null: memory was short, or nothing is
   bool rewound_ = false, broken_ = false;
 };
 
@@ -254,6 +299,7 @@ std::vector<at::Tensor> engine_operands(const TapeNode& engine, const Reg* regs)
   };
   add(engine.given_roots, 0, engine.reads);
   add(engine.given_gradients, 1, engine.gradients);
+  add(engine.given_inputs, 4, engine.inputs);
   return made;
 }
 

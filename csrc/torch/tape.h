@@ -4,7 +4,8 @@
 //    constants, in the same order. So kernels and bits are those of eager execution.
 // 2. Operands that come from outside are looked at when a node is done: each has to be of the form that it had. So have
 //    numbers, results whose sizes depend on data, and memory that two operands shared.
-// 3. Gradients reach leaves when all of them are there. A leaf takes its first gradient, or adds to the one it has.
+// 3. Gradients reach leaves when all of them are there. A leaf takes its first gradient, or adds to the one it has. An
+//    engine that was asked for the gradients of inputs gives them as a tuple instead.
 // 4. Nothing that existed before is written until then, but for the running statistics of normalisations. These are not
 //    written once more when an operation is done again with autograd.
 #pragma once
@@ -41,7 +42,8 @@ struct TapeShown {
   torch::autograd::CreationMeta creation = torch::autograd::CreationMeta::DEFAULT;  // of the view
 };
 
-// The tensors that the engine is called with: all roots, then what they are given, undefined where that is nothing.
+// The tensors that the engine is called with: all roots, what they are given, undefined where that is nothing, and all
+// inputs.
 std::vector<at::Tensor> engine_operands(const TapeNode& engine, const Reg* regs);
 
 // One node of the stretch.
@@ -60,8 +62,17 @@ struct TapedNode {
 
 struct TapeLeaf {
   uint32_t value;     // the leaf
-  uint32_t gradient;  // the value that it gets, or adds to the gradient that it has
+  uint32_t gradient;  // the value that it gets, or adds to the gradient that it has; kNone: it gets nothing
   uint32_t version;   // of what it gets
+};
+
+// A gradient that the engine gives to its caller.
+struct TapeGiven {
+  uint32_t input;     // the value whose gradient it is
+  uint32_t gradient;  // kNone: None
+  uint32_t version;
+  uint32_t base = kNone;                                                            // the value that it is a view of
+  torch::autograd::CreationMeta creation = torch::autograd::CreationMeta::DEFAULT;  // of the view
 };
 
 class TorchTape final : public Tape, public std::enable_shared_from_this<TorchTape> {
@@ -73,6 +84,7 @@ class TorchTape final : public Tape, public std::enable_shared_from_this<TorchTa
   Vec<uint32_t> order;           // what nodes() gives
   std::vector<TapedNode> taped;  // by node of the stretch; those of `order`
   std::vector<TapeLeaf> leaves;
+  std::vector<TapeGiven> given;      // by input of the engine
   Vec<uint32_t> saved;               // values from outside that the gradients are computed with
   std::vector<TapeShown> shown;      // views behind what they are views of
   std::shared_ptr<UsedGraph> graph;  // of these, by index; null: there are none

@@ -38,13 +38,22 @@ class Assembly {
     last_.resize(tape_->values);
     for (const SeenLeaf& leaf : all_.leaves) {
       stays(leaf.value);
-      stays(leaf.gradient);
+      if (leaf.gradient != kNone) stays(leaf.gradient);
     }
+    for (const SeenGiven& given : all_.given)
+      if (given.gradient != kNone) stays(given.gradient), stays(given.input);
     for (size_t i = 0; i < count; ++i)
       if (all_.nodes[i].taped && !add(i)) return nullptr;
-    for (const SeenLeaf& leaf : all_.leaves) tape_->leaves.push_back({leaf.value, leaf.gradient, leaf.version});
+    const bool shows = !tape_->shown.empty();
+    for (const SeenLeaf& leaf : all_.leaves) {
+      if (leaf.gradient == kNone && !shows) continue;
+      if (!there_[leaf.value]) return all_.fail("a leaf that no operator of the tape takes"), nullptr;
+      tape_->leaves.push_back({leaf.value, leaf.gradient, leaf.version});
+    }
+    for (const SeenGiven& given : all_.given)
+      if (!hand_out(given)) return nullptr;
     add_drops();
-    if (!tape_->shown.empty()) add_graph();
+    if (shows) add_graph();
     return tape_;
   }
 
@@ -216,13 +225,35 @@ class Assembly {
       stays(made.base);
       const auto is_base = [&](const TapeShown& each) { return each.value == made.base; };
       if (base.grad_fn() && std::none_of(tape_->shown.begin(), tape_->shown.end(), is_base)) {
-        if (all_.visited.count(base.grad_fn().get()) == 0) return all_.fail("a view of a tensor whose graph is kept");
+        if (all_.used.count(base.grad_fn().get()) == 0) return all_.fail("a view of a tensor whose graph is kept");
         tape_->shown.push_back({made.base, static_cast<uint32_t>(base._version())});
         functions_.push_back(torch::autograd::impl::gradient_edge(base));
       }
     }
     tape_->shown.push_back(made);
     functions_.push_back(function);
+    return true;
+  }
+
+  // A gradient that the engine gives to its caller.
+  bool hand_out(const SeenGiven& given) {
+    TapeGiven made{given.input, given.gradient, 0};
+    if (given.gradient != kNone) {
+      if (!there_[given.input] || !there_[given.gradient]) return all_.fail("a gradient of what is not there");
+      made.version = static_cast<uint32_t>(given.tensor._version());
+      if (given.tensor.is_view()) {
+        const auto* view = torch::autograd::impl::get_view_autograd_meta(given.tensor);
+        if (!view->has_bw_view() || !view->shared_view_info() || view->get_backward_view().has_view_fn())
+          return all_.fail("a gradient that is a view as_strided does not make");
+        const at::Tensor& base = view->get_backward_view().base_;
+        made.base = all_.values.find(base);
+        made.creation = view->get_creation_meta();
+        if (made.base == kNone || !there_[made.base] || !alive(made.base).is_same(base))
+          return all_.fail("a gradient that is a view of a tensor that was made out of sight");
+        stays(made.base);
+      }
+    }
+    tape_->given.push_back(made);
     return true;
   }
 

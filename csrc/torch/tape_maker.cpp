@@ -111,7 +111,7 @@ class Maker final : public TapeMaker, public BelowAutograd {
       if (now().is_plain && !all_.why.empty()) forget();
       if (!all_.why.empty()) return false;
       const TapeNode& node = all_.of.nodes[index];
-      return node.op == nullptr ? end_engine() : end_node(node, regs);
+      return node.op == nullptr ? end_engine(node, regs) : end_node(node, regs);
     } catch (const std::exception& error) {
       return fail(error.what());
     }
@@ -132,9 +132,13 @@ class Maker final : public TapeMaker, public BelowAutograd {
   bool begin_plain(const TapeNode& node, const Reg* regs);
   void forget();
   bool begin_engine(const TapeNode& node, const Reg* regs);
-  bool end_engine();
+  bool end_engine(const TapeNode& node, const Reg* regs);
   void give_back();
   bool walk(const std::vector<at::Tensor>& operands, size_t roots);
+  bool see(Function& function);
+  bool add_leaf(torch::autograd::AccumulateGrad& leaf);
+  bool restrict(const std::vector<at::Tensor>& inputs, const std::vector<Function*>& functions);
+  bool note_given(const Reg* regs);
   uint32_t met(const at::Tensor& tensor);
   bool note_written();
   bool choose();
@@ -290,7 +294,11 @@ void Maker::after(const OperatorInfo& info, const torch::jit::Stack& stack) noex
 uint32_t Maker::met(const at::Tensor& tensor) {
   if (!is_usual(tensor)) return fail("an operand that is not a plain tensor of the CPU"), kNone;
   const uint32_t value = all_.values.find(tensor);
-  if (value != kNone) return value;
+  if (value != kNone) {
+    const uint32_t node = all_.values[value].node;  // a leaf may be made of what it gives
+    if (node != kNone && all_.nodes[node].is_plain) all_.forms[value].requires_grad = tensor.requires_grad();
+    return value;
+  }
   all_.forms.emplace_back(tensor.unsafeGetTensorImpl());
   return all_.values.add(tensor, kNone);
 }
@@ -376,33 +384,71 @@ bool Maker::end_node(const TapeNode& node, const Reg* regs) {
 
 // -- the engine
 
+bool Maker::see(Function& function) {
+  if (has_hooks(function)) return fail("a hook on " + function.name());
+  if (!is_torchs_own(function)) return fail(function.name() + " is no function of torch's own");
+  return function.sequence_nr() < since_ ? fail(function.name() + " was made before") : true;
+}
+
+bool Maker::add_leaf(torch::autograd::AccumulateGrad& leaf) {
+  const uint32_t value = all_.values.find(leaf.variable);
+  const auto is_outside = [&](uint32_t node) { return node == kNone || all_.nodes[node].is_plain; };
+  if (value == kNone || !is_outside(all_.values[value].node) ||
+      all_.values[value].tensor._unsafe_get_target() != leaf.variable.unsafeGetTensorImpl())
+    return fail("a leaf that was met before");
+  all_.leaves.push_back({leaf.variable, value});
+  return true;
+}
+
 // All functions behind the roots are torch's own and were made in the stretch; leaves were met in it.
 bool Maker::walk(const std::vector<at::Tensor>& operands, size_t roots) {
-  std::vector<Function*> due;
+  std::vector<Function*> functions;
+  std::vector<torch::autograd::AccumulateGrad*> leaves;
+  const auto go_to = [&](Function* function) {
+    if (!all_.visited.insert(function).second) return;
+    auto* leaf = dynamic_cast<torch::autograd::AccumulateGrad*>(function);
+    leaf != nullptr ? leaves.push_back(leaf) : functions.push_back(function);
+  };
   for (size_t i = 0; i < roots; ++i) {
-    const at::Tensor& root = operands[i];
-    if (!root.defined() || !root.grad_fn()) return fail("a root without a graph");
-    if (all_.visited.insert(root.grad_fn().get()).second) due.push_back(root.grad_fn().get());
+    if (!operands[i].defined() || !operands[i].grad_fn()) return fail("a root without a graph");
+    go_to(operands[i].grad_fn().get());
   }
-  while (!due.empty()) {
-    Function* function = due.back();
-    due.pop_back();
-    if (auto* leaf = dynamic_cast<torch::autograd::AccumulateGrad*>(function)) {
-      if (has_hooks(*leaf) || !is_unwatched(leaf->variable)) return fail("a hook on a leaf");
-      const uint32_t value = all_.values.find(leaf->variable);
-      if (value == kNone || all_.values[value].node != kNone ||
-          all_.values[value].tensor._unsafe_get_target() != leaf->variable.unsafeGetTensorImpl())
-        return fail("a leaf that was met before");
-      all_.leaves.push_back({leaf->variable, value});
-      continue;
-    }
-    if (has_hooks(*function)) return fail("a hook on " + function->name());
-    if (!is_torchs_own(*function)) return fail(function->name() + " is no function of torch's own");
-    if (function->sequence_nr() < since_) return fail(function->name() + " was made before");
-    for (const torch::autograd::Edge& edge : function->next_edges())
-      if (edge.is_valid() && all_.visited.insert(edge.function.get()).second) due.push_back(edge.function.get());
-  }
+  for (size_t i = 0; i < functions.size(); ++i)
+    for (const torch::autograd::Edge& edge : functions[i]->next_edges())
+      if (edge.is_valid()) go_to(edge.function.get());
+  for (torch::autograd::AccumulateGrad* leaf : leaves)
+    if (!add_leaf(*leaf)) return false;
+  if (!std::all_of(functions.begin(), functions.end(), [&](Function* each) { return see(*each); })) return false;
+  const std::vector<at::Tensor> inputs(operands.begin() + static_cast<ptrdiff_t>(2 * roots), operands.end());
+  if (!inputs.empty()) return restrict(inputs, functions);
+  for (const SeenLeaf& leaf : all_.leaves)
+    if (!is_unwatched(leaf.tensor)) return fail("a hook on a leaf");
+  for (torch::autograd::AccumulateGrad* leaf : leaves)
+    if (has_hooks(*leaf)) return fail("a hook on a leaf");
+  all_.used = all_.visited;
   return all_.leaves.empty() ? fail("no leaf") : true;
+}
+
+// The engine goes through those functions alone behind which an input lies, and leaves get nothing.
+bool Maker::restrict(const std::vector<at::Tensor>& inputs, const std::vector<Function*>& functions) {
+  std::unordered_set<const Function*> leading;
+  for (const at::Tensor& input : inputs) {
+    if (!input.defined() || !input.requires_grad() || !is_unwatched(input)) return fail("an input with a hook");
+    leading.insert(torch::autograd::impl::gradient_edge(input).function.get());
+    all_.given.push_back({all_.values.find(input), kNone, {}});
+  }
+  const auto leads = [&](const torch::autograd::Edge& edge) { return leading.count(edge.function.get()) != 0; };
+  for (bool found = true; found;) {
+    found = false;
+    for (auto each = functions.rbegin(); each != functions.rend(); ++each) {
+      const torch::autograd::edge_list& edges = (*each)->next_edges();
+      if (all_.used.count(*each) != 0 || std::none_of(edges.begin(), edges.end(), leads)) continue;
+      found = true;
+      leading.insert(*each);
+      all_.used.insert(*each);
+    }
+  }
+  return all_.used.empty() ? fail("no input that gradients lead to") : true;
 }
 
 // What something under gradients writes to is made by the tape, too.
@@ -433,8 +479,11 @@ bool Maker::choose() {
     const auto is_read = [&](uint32_t reg) { return made[reg]; };
     const bool reads = std::any_of(node.reads.begin(), node.reads.end(), is_read);
     bool visited = false, others = false;
-    for (const torch::autograd::Edge& edge : seen.functions)
-      if (edge.is_valid()) (all_.visited.count(edge.function.get()) != 0 ? visited : others) = true;
+    for (const torch::autograd::Edge& edge : seen.functions) {
+      if (!edge.is_valid()) continue;
+      visited |= all_.visited.count(edge.function.get()) != 0;
+      others |= all_.used.count(edge.function.get()) == 0;
+    }
     if (std::any_of(node.written.begin(), node.written.end(), is_read) && !visited)
       return fail(node.op->call().name + " writes to what gradients flow through");
     const bool looks = node.writes.empty() && node.written.empty();
@@ -447,7 +496,12 @@ bool Maker::choose() {
       if (all_.of.shown[reg] && others) return fail(node.op->call().name + " gives a graph that is not used up");
     }
   }
-  return true;
+  const auto is_made = [&](const SeenLeaf& leaf) {
+    const uint32_t node = all_.values[leaf.value].node;
+    return node != kNone && all_.nodes[node].taped;
+  };
+  return std::none_of(all_.leaves.begin(), all_.leaves.end(), is_made) ? true
+                                                                       : fail("a leaf that is written to before");
 }
 
 // A tape could not do once more what has read a tensor that is changed later on.
@@ -467,8 +521,9 @@ bool Maker::check_writes() {
 
 bool Maker::begin_engine(const TapeNode& node, const Reg* regs) {
   const std::vector<at::Tensor> operands = engine_operands(node, regs);
-  if (operands.size() != 2 * node.reads.size()) return fail("roots that are not given one gradient each");
-  for (size_t i = 0; i < operands.size(); ++i) {
+  if (operands.size() != 2 * node.reads.size() + node.inputs.size())
+    return fail("roots that are not given one gradient each");
+  for (size_t i = 0; i < 2 * node.reads.size(); ++i) {
     const at::Tensor& tensor = operands[i];
     uint32_t value = kNone;
     if (tensor.defined()) {
@@ -485,6 +540,10 @@ bool Maker::begin_engine(const TapeNode& node, const Reg* regs) {
       const auto alive = value.tensor.lock();
       seen.versions.push_back(alive ? static_cast<uint32_t>(alive->version_counter().current_version()) : 0);
     }
+  if (!all_.given.empty()) {
+    looks_.emplace(this);
+    return true;
+  }
   for (const SeenLeaf& leaf : all_.leaves)
     if (const at::Tensor& held = leaf.tensor.grad(); held.defined()) {
       if (!may_gather(held, leaf.tensor) || all_.values.find(held) != kNone)
@@ -496,7 +555,29 @@ bool Maker::begin_engine(const TapeNode& node, const Reg* regs) {
   return true;
 }
 
-bool Maker::end_engine() {
+// The engine gave its caller a tuple of gradients.
+bool Maker::note_given(const Reg* regs) {
+  const uint32_t out = all_.of.nodes[now_].out;
+  PyObject* tuple = out == kNone ? nullptr : regs[out].object;
+  if (tuple == nullptr || !PyTuple_CheckExact(tuple) ||
+      static_cast<size_t>(PyTuple_GET_SIZE(tuple)) != all_.given.size())
+    return fail("gradients that nobody takes");
+  for (size_t i = 0; i < all_.given.size(); ++i) {
+    PyObject* item = PyTuple_GET_ITEM(tuple, static_cast<Py_ssize_t>(i));
+    if (item == Py_None) continue;
+    SeenGiven& given = all_.given[i];
+    given.tensor = THPVariable_Unpack(item);
+    given.gradient = all_.values.find(given.tensor);
+    if (given.input == kNone) return fail("an input that was made out of sight");
+    if (given.gradient == kNone || all_.values[given.gradient].node != now_ ||
+        all_.values[given.gradient].tensor._unsafe_get_target() != given.tensor.unsafeGetTensorImpl())
+      return fail("a gradient that was made out of sight");
+  }
+  return true;
+}
+
+bool Maker::end_engine(const TapeNode& node, const Reg* regs) {
+  if (!node.inputs.empty()) return note_given(regs);
   std::unordered_set<uint32_t> given;
   for (SeenLeaf& leaf : all_.leaves) {
     const at::Tensor& gradient = leaf.tensor.grad();

@@ -49,11 +49,17 @@ struct SeenNode {
   torch::autograd::edge_list functions;  // of the results; an invalid edge: it has none
 };
 
-// A leaf that got a gradient.
+// A leaf that gradients lead to. It got one, unless the engine gives gradients to its caller.
 struct SeenLeaf {
   at::Tensor tensor;
   uint32_t value, gradient = kNone, version = 0;
   at::Tensor held = {};  // the gradient that it had
+};
+
+// A gradient that the engine gave to its caller; kNone: None.
+struct SeenGiven {
+  uint32_t input, gradient = kNone;
+  at::Tensor tensor;
 };
 
 // All of it.
@@ -70,7 +76,9 @@ struct SeenStretch {
   TapeValues values;
   std::vector<TensorForm> forms;  // by value, when it was first met
   std::vector<SeenLeaf> leaves;
-  std::unordered_set<const torch::autograd::Node*> visited;  // functions that the pass goes through
+  std::vector<SeenGiven> given;                              // by input
+  std::unordered_set<const torch::autograd::Node*> visited;  // functions behind the roots
+  std::unordered_set<const torch::autograd::Node*> used;     // those that the pass goes through
   std::string why;
 };
 

@@ -11,8 +11,9 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from pijit.graph import Graph, Node, Value
+from pijit.graph import Graph, Node, Value, vocabulary
 from pijit.graph.run import caller
+from pijit.graph.torch_calls import NUMBERS
 
 sys.path.append(str(Path(__file__).parents[1] / "graph"))
 from cases import CASES
@@ -283,3 +284,45 @@ def _node(name: str, case: dict[str, Any], arrays: dict[str, Any]) -> list[Node]
     ]
     arrays |= own
     return [Node(name, arguments, tuple(results))]
+
+
+# Arguments of each call of `arithmetic`: two whole numbers, two floats, a bool.
+OPERANDS = (
+    (7, 3, 7.5, 2.25, True),
+    (-7, 3, -7.5, 2.25, False),
+    (7, -3, 7.5, -2.25, True),
+    (-7, -3, -0.75, -2.5, False),
+    (0, 5, -4.0, 1e15, True),
+    (2**30 + 1, -(2**20), 0.1, 0.3, False),
+    (-1, -1, 1.0, -1.0, True),
+)
+_BITS = ("and", "or", "xor", "left_shift", "right_shift", "invert", "gcd", "isqrt")
+
+
+def arithmetic() -> Any:
+    """A graph of every row that computes with numbers, on inputs that are numbers."""
+    a, b, f, g, t = inputs = [
+        Value(name, kind, "input") for name, kind in zip("abfgt", ("int", "int", "float", "float", "bool"), strict=True)
+    ]
+    seen = dict(zip(inputs, OPERANDS[0], strict=True))
+    nodes: list[Node] = []
+    for op, function in NUMBERS.items():
+        name = op.removeprefix("scalar_")
+        count = len(vocabulary.rows()[op].parameters)
+        pairs: list[tuple[Any, ...]] = [(a, b), (f, g), (a, f), (g, b), (t, b), (5, b)]
+        if name in _BITS:
+            pairs = [(a, 3), (t, 1), (a, b)] if "shift" not in name else [(a, 3), (t, 1)]
+        if name == "pow":
+            pairs = [(a, 2), (b, 3), (f, 2), (g, 3), (f, 2.0)]
+        if name in ("min", "max"):  # of two kinds, what they give has one of them
+            pairs = [(a, b), (f, g), (5, b)]
+        for at, pair in enumerate(dict.fromkeys(each[:count] for each in pairs)):
+            given = [seen[each] if isinstance(each, Value) else each for each in pair]
+            try:
+                made = function(*given)
+            except (ValueError, TypeError, OverflowError):
+                continue
+            if type(made) in _KINDS:
+                result = Value(f"{name}_{at}", _KINDS[type(made)])
+                nodes.append(Node(op, dict(zip("xy", pair, strict=False)), (result,)))
+    return Graph("arithmetic", tuple(inputs), (), tuple(nodes), tuple(node.results[0] for node in nodes))

@@ -19,12 +19,13 @@ from typing import Any
 
 import pytest
 import torch
-from cpp_programs import Case, cases, rows, settle
+from cpp_programs import OPERANDS, Case, arithmetic, cases, rows, settle
 from torch.utils._pytree import tree_leaves
 
 import pijit
 from pijit.errors import ExportError
 from pijit.graph import Graph, Node, Value
+from pijit.graph.torch_calls import NUMBERS
 
 sys.path.append(str(Path(__file__).parents[1] / "graph"))
 from branch_graphs import programs as branch_programs
@@ -88,6 +89,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name, program in BRANCHES.items():
         pijit.export(program.graph, format="cpp", path=top / f"branch_{name}", name=f"branch_{name}")
     pijit.export(rows(), format="cpp", path=top / "rows", name="rows")
+    pijit.export(arithmetic(), format="cpp", path=top / "arithmetic", name="arithmetic")
     with default_dtype(torch.float64):
         pijit.export(of_the_default_dtype, torch.ones(2), format="cpp", path=top / "doubles", name="doubles")
     pijit.export(of_a_library(), format="cpp", path=top / "custom", name="custom")
@@ -266,6 +268,49 @@ def test_gradients_are_recorded(built: Path, tmp_path: Path) -> None:
         wanted = dict(case.fn.named_parameters())
         assert found.keys() == wanted.keys()
         assert all(same(each, wanted[name].grad) for name, each in found.items())
+
+
+def operands(graph: Graph, call: tuple[Any, ...]) -> tuple[Any, ...]:
+    kinds = {"int": torch.int64, "float": torch.float64, "bool": torch.bool}
+    return tuple(torch.tensor(each, dtype=kinds[value.kind]) for each, value in zip(call, graph.inputs, strict=True))
+
+
+def test_numbers_are_those_of_python(built: Path, tmp_path: Path) -> None:
+    """Each row on each pair of operands, in the kinds that the graph has."""
+    graph = arithmetic()
+    inputs = [value.name for value in graph.inputs]
+    found, _ = calls_of(built, "arithmetic", inputs, [operands(graph, call) for call in OPERANDS], tmp_path)
+    compared = 0
+    for call, each in zip(OPERANDS, found, strict=True):
+        known = dict(zip(inputs, call, strict=True))
+        for name, node in zip(names_of(graph), graph.nodes, strict=True):
+            given = [known[held.name] if isinstance(held, Value) else held for held in node.arguments.values()]
+            wanted = NUMBERS[node.op](*given)
+            assert type(wanted).__name__ == node.results[0].kind
+            assert (each[name].item(), str(each[name].item())) == (wanted, str(wanted)), (node.op, given)
+            compared += 1
+    assert compared > 700
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        ((2**62, 3, 7.5, 2.25, True), "does not fit into 64 bits"),
+        ((-(2**63), 3, 7.5, 2.25, True), "does not fit into 64 bits"),
+        ((7, 0, 7.5, 2.25, True), "division"),
+        ((7, 3, 7.5, 0.0, True), "by zero"),
+        ((7, 3, 1e200, 2.25, True), "is no float"),
+    ],
+)
+def test_numbers_that_are_none_are_said(built: Path, tmp_path: Path, call: tuple[Any, ...], said: str) -> None:
+    graph = arithmetic()
+    given = dict(zip((value.name for value in graph.inputs), operands(graph, call), strict=True))
+    safetensors.save_file(given, tmp_path / "in")
+    done = run(
+        built, "arithmetic", [built / "arithmetic" / "arithmetic.safetensors", tmp_path / "in", tmp_path / "out"]
+    )
+    assert done.returncode == 1
+    assert said in done.stderr
 
 
 # torch's wheel has it for tests of its own.

@@ -154,7 +154,7 @@ class Files:
     def source(self) -> str:
         uses = self.body.uses
         pieces = [support.CALLS, *(_operators(self.body)), support.SAFETENSORS, support.WEIGHTS]
-        if self.inputs:
+        if any(value.kind == "tensor" for value, _ in self.inputs):
             pieces.append(support.INPUTS)
         if self.default_dtype != "float32":
             pieces.append(support.DEFAULT_DTYPE)

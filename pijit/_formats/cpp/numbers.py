@@ -6,9 +6,6 @@ from pijit.graph.model import Node, Value, place_of
 from pijit.graph.model.branches import kind_of
 
 _INFIX = {
-    "scalar_add": "+",
-    "scalar_subtract": "-",
-    "scalar_multiply": "*",
     "scalar_equal": "==",
     "scalar_not_equal": "!=",
     "scalar_less": "<",
@@ -18,19 +15,24 @@ _INFIX = {
     "scalar_and": "&",
     "scalar_or": "|",
     "scalar_xor": "^",
-    "scalar_left_shift": "<<",
-    "scalar_right_shift": ">>",
+}
+# What whole numbers may leave 64 bits by, and the sign for floats.
+_CHECKED = {
+    "scalar_add": ("plus", "+"),
+    "scalar_subtract": ("minus", "-"),
+    "scalar_multiply": ("times", "*"),
+    "scalar_left_shift": ("shift_left", ""),
+    "scalar_right_shift": ("shift_right", ""),
 }
 _OF_TWO = {
     "scalar_floor_divide": ("floor_divide", "floor_divide_floats"),
     "scalar_remainder": ("remainder", "remainder_of_floats"),
-    "scalar_pow": ("power", "std::pow"),
+    "scalar_pow": ("power", "power_of_floats"),
 }
 # Functions of the module math of one float; the library of C computes them for Python, too.
 _NAMES = "sqrt exp log log2 log10 log1p expm1 sin cos tan asin acos atan sinh cosh tanh erf"
 _FUNCTIONS = frozenset(_NAMES.split())
 _WHOLE = {"scalar_floor": "std::floor", "scalar_ceil": "std::ceil", "scalar_round": "std::nearbyint"}
-_COMPARISONS = {"==", "!=", "<", "<=", ">", ">="}
 
 
 def number(node: Node, sides: list[str]) -> str:
@@ -48,12 +50,11 @@ def number(node: Node, sides: list[str]) -> str:
     kind = result.kind if isinstance(result, Value) else "int"
     floats = kind == "float" or "float" in kinds
     if sign := _INFIX.get(node.op):
-        variable = any(isinstance(each, Value) and each.kind == "int" for each in node.arguments.values())
-        if (
-            not variable and not floats and sign not in _COMPARISONS
-        ):  # C++ computes with literals and bools in fewer bits
-            sides = [_as(side, "int") for side in sides]
         return f" {sign} ".join(sides)
+    if node.op in _CHECKED and floats:
+        return f" {_CHECKED[node.op][1]} ".join(sides)
+    if node.op in _CHECKED:
+        return f"{_CHECKED[node.op][0]}({', '.join(sides)})"
     if node.op in _OF_TWO:
         whole, real = _OF_TWO[node.op]
         return f"{real if floats else whole}({', '.join(sides)})"
@@ -64,10 +65,10 @@ def number(node: Node, sides: list[str]) -> str:
         return f"truncate({_WHOLE[node.op]}({x}))" if floats else _as(x, "int")
     made = {
         "scalar_divide": lambda: f"divide({', '.join(sides)})",
-        "scalar_negative": lambda: f"-({x})",
+        "scalar_negative": lambda: f"-({x})" if floats else f"minus(0, {x})",
         "scalar_abs": lambda: f"std::abs({_as(x, kind)})",
-        "scalar_min": lambda: f"({sides[1]} < {x} ? {_as(sides[1], kind)} : {_as(x, kind)})",
-        "scalar_max": lambda: f"({sides[1]} > {x} ? {_as(sides[1], kind)} : {_as(x, kind)})",
+        "scalar_min": lambda: _chosen(f"{sides[1]} < {x}", sides, kinds, kind),
+        "scalar_max": lambda: _chosen(f"{sides[1]} > {x}", sides, kinds, kind),
         "scalar_invert": lambda: f"~{_as(x, 'int')}",
         "scalar_not": lambda: f"({x} == 0)",
         "scalar_truth": lambda: f"({x} != 0)",
@@ -85,6 +86,14 @@ def number(node: Node, sides: list[str]) -> str:
             "'python', or compute it before the call and give it as an argument"
         )
     return made()
+
+
+def _chosen(second: str, sides: list[str], kinds: list[str | None], kind: str) -> str:
+    """One of two numbers; of two kinds the one that the graph has, where another one is an error."""
+    if kinds[0] == kinds[1]:
+        return f"({second} ? {_as(sides[1], kind)} : {_as(sides[0], kind)})"
+    at = kinds.index(kind)
+    return f"of_kind({second if at else f'!({second})'}, {sides[at]})"
 
 
 def _as(text: str, kind: str) -> str:

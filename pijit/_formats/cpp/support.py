@@ -527,12 +527,51 @@ NUMBERS = """
   TORCH_CHECK(b != 0, "division by zero");
   return a / b;
 }
+[[maybe_unused]] int64_t within(bool beyond, int64_t made) {
+  TORCH_CHECK(!beyond, "a whole number does not fit into 64 bits");
+  return made;
+}
+[[maybe_unused]] int64_t plus(int64_t a, int64_t b) {
+  const auto made = static_cast<int64_t>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
+  return within((a < 0) == (b < 0) && (made < 0) != (a < 0), made);
+}
+[[maybe_unused]] int64_t minus(int64_t a, int64_t b) {
+  const auto made = static_cast<int64_t>(static_cast<uint64_t>(a) - static_cast<uint64_t>(b));
+  return within((a < 0) != (b < 0) && (made < 0) != (a < 0), made);
+}
+[[maybe_unused]] int64_t times(int64_t a, int64_t b) {
+  const auto made = static_cast<int64_t>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
+  const bool least = (a == -1 && b == INT64_MIN) || (b == -1 && a == INT64_MIN);
+  return within(least || (a != 0 && a != -1 && made / a != b), made);
+}
+[[maybe_unused]] int64_t shift_left(int64_t a, int64_t b) {
+  TORCH_CHECK(b >= 0, "negative shift count");
+  const int64_t made = b < 64 ? static_cast<int64_t>(static_cast<uint64_t>(a) << b) : 0;
+  return within(a != 0 && (b > 63 || made >> b != a), made);
+}
+[[maybe_unused]] int64_t shift_right(int64_t a, int64_t b) {
+  TORCH_CHECK(b >= 0, "negative shift count");
+  return a >> std::min<int64_t>(b, 63);
+}
 [[maybe_unused]] int64_t power(int64_t base, int64_t exponent) {
   TORCH_CHECK(exponent >= 0, "a whole number to a power below zero is no whole number");
   int64_t made = 1;
-  for (; exponent > 0; exponent /= 2, base = exponent > 0 ? base * base : base) {
-    if (exponent % 2 == 1) made *= base;
+  for (; exponent > 0; --exponent) {
+    if (base == 0 || base == 1) return base;
+    if (base == -1) return exponent % 2 == 0 ? made : -made;
+    made = times(made, base);
   }
+  return made;
+}
+[[maybe_unused]] double power_of_floats(double base, double exponent) {
+  const double made = std::pow(base, exponent);
+  TORCH_CHECK(std::isfinite(made) || !std::isfinite(base) || !std::isfinite(exponent), base, " to the power ", exponent,
+              " is no float");
+  return made;
+}
+template <class Number>
+[[maybe_unused]] Number of_kind(bool holds, Number made) {
+  TORCH_CHECK(holds, "a number is of another kind than in the exported call; export with such numbers");
   return made;
 }
 [[maybe_unused]] double of_math(double made, double given) {
@@ -572,11 +611,11 @@ _WORDS = """
     reinterpret_cast requires return short signed sizeof static static_assert static_cast struct switch template this
     thread_local throw true try typedef typeid typename union unsigned using virtual void volatile wchar_t while xor
     xor_eq assert errno stdin stdout stderr unix linux major minor makedev isnan isinf signbit NULL EOF I std at c10
-    torch size_t int64_t uint64_t Arguments none find call one listed tensor tensors optional_tensors ints floats bools
-    scalars word number check Row Dtype Header read_file write_file quoted Held weight check_input Place Places rest
-    new_axis flag range sliced item set_item like literal floor_divide remainder remainder_of_floats
-    floor_divide_floats divide power truncate of_math whole_root ops inputs results run held
-    Operators operators weights read write
-    Inputs Results Tensors main given grad_mode
+    torch size_t int64_t uint64_t Arguments none find call one listed tensor tensors optional_tensors ints floats
+    bools scalars word number check Row Dtype Header read_file write_file quoted Held weight check_input Place Places
+    rest new_axis flag range sliced item set_item like literal floor_divide remainder remainder_of_floats
+    floor_divide_floats divide power truncate of_math of_kind whole_root within plus minus times shift_left
+    shift_right power_of_floats ops inputs results run held Operators operators weights read write Inputs Results
+    Tensors main given grad_mode
 """
 RESERVED = frozenset(_WORDS.split())

@@ -56,7 +56,7 @@ class TapeRun final : public Tape::Run {
   }
   ~TapeRun() override {
     if (rewound_) now_.put_back();
-    for (uint32_t value : changed_) impl(values_[value])->bump_version();
+    for (const auto& [value, version] : changed_) set_version(values_[value], version);
     for (uint32_t value = 0; value < values_.size(); ++value) drop(value);
   }
 
@@ -86,6 +86,7 @@ class TapeRun final : public Tape::Run {
     try {
       now_.keep_default(c10::kCPU);
       rewound_ = true;
+      for (const auto& [value, version] : changed_) set_version(values_[value], versions_[value]);
       for (const auto& [reg, value] : loaded_) {
         regs[reg] = values_[value];
         regs[reg].owned = 0;
@@ -100,8 +101,7 @@ class TapeRun final : public Tape::Run {
       const TapedNode& node = tape_->taped[index];
       if (node.looks) return true;
       for (const TapeLoad& each : node.loads)
-        if (each.form && version_of(values_[each.value]) != versions_[each.value] && !is_changed(each.value))
-          return false;
+        if (each.form && version_of(values_[each.value]) != versions_[each.value]) return false;
       for (auto& [drawn, draws] : drawn_)
         if (drawn == index) draws.put_back();
       std::vector<at::Tensor> contents;
@@ -167,7 +167,6 @@ class TapeRun final : public Tape::Run {
     }
     return node.op != nullptr || tape_->given.empty() || has_inputs(given);
   }
-  bool is_changed(uint32_t value) const { return std::find(changed_.begin(), changed_.end(), value) != changed_.end(); }
   static bool is_leaf(const Impl* tensor) { return share(const_cast<Impl*>(tensor)).is_leaf(); }
 
   bool run(const TapedNode& node) {
@@ -189,9 +188,11 @@ class TapeRun final : public Tape::Run {
 
   // All gradients, and then what everybody sees.
   bool differentiate(const TapedNode& node) {
-    // What somebody has changed since it was read: the engine is to say so, and finds it changed once more.
+    // What somebody has changed since it was read: the engine is to say so. So operators that are done once more find
+    // the version of then, and the engine that of now.
     for (uint32_t value : tape_->saved)
-      if (version_of(values_[value]) != versions_[value]) changed_.push_back(value);
+      if (const uint32_t version = version_of(values_[value]); version != versions_[value])
+        changed_.emplace_back(value, version);
     if (!changed_.empty()) return false;
     std::vector<at::Tensor> leaves;
     for (const TapeLeaf& leaf : tape_->leaves) {
@@ -279,9 +280,9 @@ class TapeRun final : public Tape::Run {
 
   std::shared_ptr<TorchTape> tape_;
   std::vector<Reg> values_;
-  Vec<uint32_t> versions_;                             // by value, of those from outside: when they were loaded
-  Vec<uint32_t> changed_;                              // values
-  std::vector<std::pair<uint32_t, uint32_t>> loaded_;  // registers of the replay, and their values
+  Vec<uint32_t> versions_;                              // by value, of those from outside: when they were loaded
+  std::vector<std::pair<uint32_t, uint32_t>> changed_;  // values, and what their versions were when that was found
+  std::vector<std::pair<uint32_t, uint32_t>> loaded_;   // registers of the replay, and their values
   std::vector<std::pair<size_t, Draws>> drawn_;
   Draws now_;
   Ref given_;  // to the caller of the engine; null: memory was short, or nothing is

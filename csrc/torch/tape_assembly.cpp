@@ -127,12 +127,25 @@ class Assembly {
     made->loads.push_back(std::move(load));
   }
 
-  // What comes from outside and gradients are computed with.
+  // What comes from outside and gradients are computed with, be it through a view, as of a transposed weight.
   void note_saved(const SeenNode& engine) {
     for (const SeenOperator& seen : engine.operators)
       for (const SeenArgument& each : seen.arguments)
         for (uint32_t value : each.values)
-          if (value != kNone && loaded_.count(value) != 0 && saved_.insert(value).second) tape_->saved.push_back(value);
+          if (value != kNone) note_saved(value);
+  }
+
+  void note_saved(uint32_t value) {
+    const TapeValue& seen = all_.values[value];
+    const auto& sharing = all_.values.sharing(value);
+    const auto count = std::count_if(sharing.begin(), sharing.end(), [&](uint32_t v) { return loaded_.count(v) != 0; });
+    for (uint32_t other : sharing) {
+      const TapeValue& base = all_.values[other];
+      const bool is_view = count == 1 || (base.offset == seen.offset &&
+                                          c10::multiply_integers(base.sizes) == c10::multiply_integers(seen.sizes));
+      const bool is_it = loaded_.count(value) != 0 ? other == value : is_view;
+      if (is_it && loaded_.count(other) != 0 && saved_.insert(other).second) tape_->saved.push_back(other);
+    }
   }
 
   std::unique_ptr<AdapterOp> lowered(const SeenOperator& seen) {

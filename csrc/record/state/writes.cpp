@@ -213,8 +213,6 @@ void pin_item(Recorder& recorder, PyObject* dict, PyObject* key) {
   if (read) pin(recorder, Val::constant(old));
 }
 
-namespace {
-
 // Where C code called what writes, and cannot be gone back to, a replay could not be left at the write: the call of the
 // C code is an opaque call then. Else the trace would end before it.
 bool may_write_here(Recorder& recorder) {
@@ -223,8 +221,6 @@ bool may_write_here(Recorder& recorder) {
   if (!driven || snapshot_usable(recorder, snapshot(recorder))) return true;
   return recorder.stop(Abort::kUnbuildable, recorder.snapshots.unusable_reason), false;
 }
-
-}  // namespace
 
 // The node that calls a method of a real container. False: stopped.
 bool call_method(Recorder& recorder, Val container, const char* method, Vals args) {
@@ -301,6 +297,7 @@ bool put_in_dict(Recorder& recorder, PyObject* dict, PyObject* key, Val value) {
 // dict[key] = value or (Null) del dict[key], of a dict that existed before: the node and the overlay. False: stopped.
 bool write_dict(Recorder& recorder, PyObject* dict, PyObject* key, Val value) {
   PyObject* old = nullptr;
+  if (!may_write_here(recorder)) return false;
   const Val real = value.is_null() ? value : materialize(recorder, value);
   const Val shadow = recorder.live() ? materialize(recorder, keep_key(recorder, key)) : Val();
   if (!recorder.live() || cpython::dict_lookup(dict, key, &old) < 0 || !recorder.reads.touch_dict(dict)) return false;

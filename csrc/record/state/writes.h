@@ -32,6 +32,7 @@ bool is_argument(Recorder&, Val container, PyObject* object);  // it is that obj
 bool is_real(Heap&, Val container);                            // it is written by nodes
 
 // Nodes.
+bool may_write_here(Recorder&);                                             // false: stopped
 bool call_known(Recorder&, PyObject* callable, Vals args);                  // the node of a call for its effect
 bool call_method(Recorder&, Val container, const char* method, Vals args);  // the node of a write
 bool write_dict(Recorder&, PyObject* dict, PyObject* key, Val value);       // Null deletes

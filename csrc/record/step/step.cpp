@@ -104,6 +104,7 @@ void write_cell(Recorder& recorder, Val cell, Val value) {
     recorder.heap.mention(cell, value, 0);
     cell = Val::reg(recorder.trace().virtuals[cell.index()].reg);
   }
+  if (cell.is_const() && !may_write_here(recorder)) return;
   const bool is_new = value.is_virtual() && recorder.trace().virtuals[value.index()].reg == kNone;
   const Val made = value;
   if (!value.is_null()) value = materialize(recorder, value);

@@ -156,6 +156,7 @@ bool store_attribute(Recorder& recorder, ShadowFrame& frame, Val object, PyObjec
   } else {
     return false;
   }
+  if (!may_write_here(recorder)) return false;
   Val real = value.is_null() ? value : materialize(recorder, value);
   if (!recorder.live()) return false;
   note_write(recorder, dict != nullptr ? dict : self, name, old, value);

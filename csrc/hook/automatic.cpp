@@ -11,7 +11,8 @@
 // 1. Module and class bodies, generators and coroutines are not looked at; what they call is outermost. Comprehensions
 //    are part of the frame that they stand in. So are imports, whose operators do not count for who imports.
 // 2. A code object is left alone after kPlainCalls calls without operators, or limits().wasted roots in a row that died
-//    before they were worth their recordings, such as those of objects that are made anew at each call.
+//    before they were worth their recordings, such as those of objects that are made anew at each call. So is an object
+//    of a class, two objects of which were given up.
 // 3. Nor is a function that calls the engine that computes gradients and does little else, such as Tensor.backward: the
 // engine is one node of a trace, and each loss is another object. Where a loop calls it the loop may become the root
 // (hook/in_loop.h).
@@ -92,6 +93,18 @@ bool comes_again(CodeState& state, PyObject* key) {
 bool is_wasted(const CodeState& state) noexcept {
   const Limits& most = limits();
   return state.wasted >= (g_automatic ? std::min(most.wasted, most.wasted_unasked) : most.wasted);
+}
+
+// Other objects of this class have been such roots, and were given up before they were worth it: so would this one be.
+bool is_given_up_for(const CodeState& state, PyObject* object) {
+  constexpr int kMostGivenUp = 2;
+  if (object == nullptr) return false;
+  const auto given_up = std::count_if(state.roots.begin(), state.roots.end(), [&](const auto& root) {
+    PyObject* other = root->owner.instance;
+    return other != nullptr && other != object && Py_TYPE(other) == Py_TYPE(object) && root->asked.automatic &&
+           root->standing.is_disabled() && !root->counts.is_worth();
+  });
+  return given_up >= kMostGivenUp;
 }
 
 std::string text_of(PyObject* unicode) {
@@ -377,6 +390,7 @@ PyObject* enter_candidate(PyThreadState* ts, cpython::Frame* frame) {
   if (is_engine_call(*state, cpython::function(frame))) return run_engine_call(ts, frame);
   PyObject* object = method_object(frame);
   const bool again = comes_again(*state, object != nullptr ? object : cpython::function(frame));
+  if (again && is_given_up_for(*state, object)) return run_unwatched(ts, frame, 0);
   if (!again || !state->has_operators || stance() == Stance::kReplayOnly || !make_root(object, frame))
     return watch_call(state, ts, frame);
   std::shared_ptr<Root> root = state->roots.back();

@@ -157,6 +157,21 @@ for x in (None, None, None, X, X, X, X): f(x)
         at_module_level("for turn in range(100):\n    f = lambda x: x + x\n    assert torch.equal(f(X), X + X)")
         assert pijit.stats()["records"] - before <= 16
 
+    def test_objects_of_a_class_two_of_which_were_given_up(self) -> None:
+        """Each call of such a method would be recorded anew, and so with the next object."""
+        names = at_module_level(
+            "class A:\n"
+            "    def m(self, x, how): return x + int(how)\n"
+            "objects, found, states = [A() for _ in range(5)], [], []\n"
+            "for a in objects:\n"
+            "    before = pijit.stats()['records']\n"
+            "    for turn in range(120): found.append(a.m(X, f'{turn:03}'))\n"
+            "    states.append(pijit.stats()['records'] - before)\n"
+        )
+        assert all(map(torch.equal, names["found"], names["found"][:120] * 5))
+        assert names["states"][0] > 0
+        assert names["states"][2:] == [0, 0, 0]
+
     def test_objects_that_are_made_anew(self) -> None:
         before = pijit.stats()["records"]
         source = "class A:\n    def m(self, x): return x + x\nfor turn in range(100):\n    A().m(X)"

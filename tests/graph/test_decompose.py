@@ -78,6 +78,14 @@ CASES = {
     "lstm cell": (nn.LSTMCell(6, 4), x(6)),
     "gru cell": (nn.GRUCell(6, 4), x(6)),
     "rnn cell": (nn.RNNCell(6, 4), x(6)),
+    "bincount": (torch.bincount, lambda n: (torch.randint(0, 5, (6 * n,)),)),
+    "bincount of weights": (
+        lambda a, w: torch.bincount(a, w, minlength=7),
+        lambda n: (torch.randint(0, 9, (6 * n,)), torch.randn(6 * n)),
+    ),
+    "fake_quantize": (lambda a: torch.fake_quantize_per_tensor_affine(a, 0.1, 3, -12, 9), x(6)),
+    "fft of images": (lambda a: torch.view_as_real(torch.fft.rfft2(a)), x(3, 8, 7)),
+    "fft and back": (lambda a: torch.fft.irfft2(torch.fft.rfft2(a) * 2), x(3, 4, 8)),
     "attention": (of_self(attention()), x(5, 8)),
     "encoder": (encoder(), x(5, 8)),
     "encoder first": (encoder(norm_first=True, activation="gelu"), x(5, 8)),
@@ -87,6 +95,10 @@ CASES = {
         lambda n: (torch.randn(n, 5, 8), padding(n)),
     ),
 }
+
+
+IN_ONNX = ("grid_sample", "polar", "quantile", "encoder padding", "labels", "bag of max", "bags", "cov", "median")
+IN_ONNX += ("gru cell", "bincount", "bincount of weights", "fake_quantize", "fft of images")
 
 
 def close(made, expected):
@@ -113,21 +125,7 @@ def test_sizes_stay_free(name):
     assert not decomposed(graph, having("numpy")).foreign
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "grid_sample",
-        "polar",
-        "quantile",
-        "encoder padding",
-        "labels",
-        "bag of max",
-        "bags",
-        "cov",
-        "median",
-        "gru cell",
-    ],
-)
+@pytest.mark.parametrize("name", IN_ONNX)
 def test_onnx(name):
     runtime = pytest.importorskip("onnxruntime")
     function, inputs = CASES[name]

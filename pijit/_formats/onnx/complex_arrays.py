@@ -110,6 +110,10 @@ def real(o: Builder, x: Any) -> Any:
     return apart(o, x)[0]
 
 
+def size(o: Builder, x: Any, axis: Any) -> Any:
+    return o.size(apart(o, x)[0], axis)
+
+
 def imag(o: Builder, x: Any) -> Any:
     return apart(o, x)[1]
 

@@ -27,8 +27,10 @@ def _layers(
     return _recurrent(x, states, batch_first, bidirectional)
 
 
+# What torch does not know without data.
+_UNKNOWN = ("cov.default", "corrcoef.default", "fake_quantize_per_tensor_affine.default")
 # By the paths of the operators.
 FORMS: Mapping[str, Callable[..., Any]] = {
     **{f"torch.ops.aten.{name}.input": _layers for name in ("lstm", "gru", "rnn_tanh", "rnn_relu")},
-    **{path: OWN[path] for path in ("torch.ops.aten.cov.default", "torch.ops.aten.corrcoef.default")},
+    **{f"torch.ops.aten.{name}": OWN[f"torch.ops.aten.{name}"] for name in _UNKNOWN},
 }

@@ -248,6 +248,40 @@ def _cumulative_trapezoid(y: Any, *, dx: Any = 1, dim: int = -1) -> Any:
     return ((y.narrow(dim, 1, length - 1) + y.narrow(dim, 0, length - 1)) * (dx / 2)).cumsum(dim)
 
 
+def _bincount(x: Any, weights: Any = None, minlength: int = 0) -> Any:
+    import torch
+
+    length: Any = (x.max() + 1).clamp(min=minlength).item()
+    torch._check(length >= 0)  # type: ignore[no-untyped-call]
+    if weights is None:
+        weights = torch.ones_like(x, dtype=torch.int64)
+    elif not weights.is_floating_point():
+        weights = weights.to(torch.float64)
+    return torch.zeros(length, dtype=weights.dtype).index_add(0, x.to(torch.int64), weights)
+
+
+def _fake_quantize(x: Any, scale: float, zero: int, least: int, most: int) -> Any:
+    return (((x * (1 / scale)).round() + zero).clamp(least, most) - zero) * scale
+
+
+def _real_fft(x: Any, axes: Any, normalization: int, onesided: bool) -> Any:
+    import torch
+
+    made = torch._fft_c2c(torch.complex(x, torch.zeros_like(x)), axes, normalization, True)
+    return made.narrow(axes[-1], 0, x.shape[axes[-1]] // 2 + 1) if onesided else made
+
+
+def _real_inverse_fft(x: Any, axes: Any, normalization: int, length: int) -> Any:
+    """The half that is left out is that of a real signal."""
+    import torch
+
+    last = axes[-1]
+    x = torch._fft_c2c(x, axes[:-1], normalization, False) if len(axes) > 1 else x
+    x = x.narrow(last, 0, length // 2 + 1)
+    rest = torch.conj_physical(x.narrow(last, 1, (length - 1) // 2).flip(last))
+    return torch._fft_c2c(torch.cat([x, rest], last), [last], normalization, False).real
+
+
 def _rrelu(x: Any, lower: Any = 0.125, upper: Any = 1 / 3, training: bool = False, generator: Any = None) -> Any:
     import torch
 
@@ -261,6 +295,10 @@ OWN: Mapping[str, Callable[..., Any]] = {
     "torch.ops.aten._native_multi_head_attention.default": _multi_head_attention,
     "torch.ops.aten._transformer_encoder_layer_fwd.default": _encoder_layer,
     "torch.ops.aten.embedding_bag.padding_idx": _embedding_bag,
+    "torch.ops.aten.bincount.default": _bincount,
+    "torch.ops.aten.fake_quantize_per_tensor_affine.default": _fake_quantize,
+    "torch.ops.aten._fft_r2c.default": _real_fft,
+    "torch.ops.aten._fft_c2r.default": _real_inverse_fft,
     "torch.ops.aten.cov.default": _cov,
     "torch.ops.aten.corrcoef.default": _corrcoef,
     "torch.ops.aten.median.dim": _median,

@@ -13,10 +13,20 @@ from pijit.graph.model import Graph, Node, Value, replaced, values_of
 from pijit.graph.model.branches import all_nodes, graphs_of, is_branch
 from pijit.graph.model.names import Names
 from pijit.graph.model.tokens import token
+from pijit.graph.torch_calls import function_at
 from pijit.graph.torch_run import torch_caller
 
 # What torch says of numbers in a decomposition, which is none of the computation.
 _SAID = frozenset({"aten::sym_constrain_range", "aten::sym_constrain_range_for_size", "aten::_assert_scalar"})
+# Numbers that are read of a tensor.
+_ITEMS = {"SymInt": "int", "SymFloat": "float"}
+# What changes the shape of a tensor itself, and what gives another one: later nodes take the result of either.
+_SHAPES = {
+    "aten::transpose_": "torch.ops.aten.transpose.int",
+    "aten::unsqueeze_": "torch.ops.aten.unsqueeze.default",
+    "aten::squeeze_": "torch.ops.aten.squeeze.default",
+    "aten::t_": "torch.ops.aten.t.default",
+}
 # Constants come through these.
 _LIFTS = frozenset({"aten::lift_fresh_copy", "aten::lift_fresh"})
 
@@ -226,7 +236,8 @@ class _Conversion:
         if not isinstance(each.target, torch._ops.OpOverload):
             self._number(each)
             return
-        schema = each.target._schema
+        function = _SHAPES.get(each.target._schema.name)
+        schema = (each.target if function is None else function_at(function))._schema
         name = schema.name + (f".{schema.overload_name}" if schema.overload_name else "")
         if name in _SAID:
             return
@@ -236,6 +247,12 @@ class _Conversion:
         if name == "aten::sym_size.int":
             array, axis = map(self._argument, each.args)
             self._emit_number(each, "size", {"x": array, "axis": axis}, "tensor::size")
+            return
+        if name == "aten::_local_scalar_dense":
+            kind = _ITEMS.get(type(each.meta["val"]).__name__)
+            if kind is None:
+                raise Unable("a number that data decides is none of a graph")
+            self._emit_number(each, f"item_{kind}", {"x": self._argument(each.args[0])}, f"tensor::{kind}")
             return
         if name == "aten::sym_numel":
             self._emit_number(each, "numel", {"x": self._argument(each.args[0])}, "tensor::numel")

@@ -5,8 +5,9 @@ from dataclasses import replace
 from typing import Any
 
 from pijit.graph.model import Graph, Node, Value
+from pijit.graph.model.branches import all_nodes
 from pijit.graph.model.names import Names
-from pijit.graph.model.sizes import evaluate
+from pijit.graph.model.sizes import evaluate, symbols_in
 from pijit.graph.torch_calls import NUMBERS
 
 _ROWS = {function: name for name, function in NUMBERS.items()}
@@ -36,7 +37,16 @@ _RELATIONS = {
     "Max": "scalar_max",
     "Min": "scalar_min",
     "Pow": "scalar_pow",
+    "And": "scalar_and",
+    "Or": "scalar_or",
 }
+
+
+def _names_in(graph: Graph) -> set[str]:
+    """The names of all sizes in a graph."""
+    values = [*graph.inputs, *graph.parameters]
+    values += [value for node in all_nodes(graph) for value in node.results if value is not None]
+    return {name for value in values for size in value.shape or () for name in symbols_in(size)}
 
 
 class Sizes:
@@ -54,6 +64,7 @@ class Sizes:
         self.mode = FakeTensorMode(shape_env=self.env, allow_non_fake_inputs=True)
         self.graph = graph
         self._known: dict[str, Any] = {name: self._free(name, seen) for name, seen in graph.symbols.items()}
+        self._taken = _names_in(graph) | set(self._known)
         self.words = {size.node.expr: name for name, size in self._known.items()}
         self._numbers: dict[str, Any] = {}
 
@@ -113,11 +124,18 @@ class Sizes:
         expression = self.env.simplify(size.node.expr)
         if expression.is_number:
             return int(expression)
-        names = {
-            symbol: sympy.Symbol(self.words.get(symbol, str(symbol)), integer=True)
-            for symbol in expression.free_symbols
-        }
+        names = {symbol: sympy.Symbol(self._symbol_name(symbol), integer=True) for symbol in expression.free_symbols}
         return str(expression.subs(names)).replace(" ", "")
+
+    def _symbol_name(self, symbol: Any) -> str:
+        """Of a size that data decides, one that no other size of the graph has."""
+        if symbol not in self.words:
+            count = 0
+            while f"u{count}" in self._taken:
+                count += 1
+            self._taken.add(f"u{count}")
+            self.words[symbol] = f"u{count}"
+        return self.words[symbol]
 
 
 class Numbers:
@@ -145,6 +163,8 @@ class Numbers:
 
         if relation is sympy.true or relation is True:
             return {}
+        if isinstance(relation, sympy.And):
+            return {name: size for each in relation.args for name, size in self.decided(each, fixing).items()}
         if fixing and isinstance(relation, sympy.Eq):
             symbol, number = relation.lhs, relation.rhs
             if number.is_symbol:
@@ -164,6 +184,8 @@ class Numbers:
             return int(expression)
         if expression.is_symbol:
             return self._symbol(self._sizes.words[expression])
+        if type(expression).__name__ == "Not":
+            return self._emit("scalar_not", {"x": self._of(expression.args[0])}, "bool")
         op = _RELATIONS[type(expression).__name__]
         if op == "scalar_pow" and not (expression.args[1].is_Integer and expression.args[1] > 0):
             raise KeyError(op)  # no whole number

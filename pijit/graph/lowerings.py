@@ -10,6 +10,7 @@ from pijit.errors import UsageError
 _TORCH: dict[str, Callable[..., Any]] = {}
 _ARRAYS: dict[str, Callable[..., Any]] = {}
 _ONNX: dict[str, Callable[..., Any]] = {}
+_CHANGES: list[str] = []
 
 
 def register_lowering(
@@ -50,6 +51,7 @@ def register_lowering(
     for forms, _, form in given:
         if form is not None:
             forms[name] = form
+    _CHANGES.append(name)
 
 
 def _name(op: Any) -> str:
@@ -63,6 +65,11 @@ def _name(op: Any) -> str:
     if not namespace or not rest:
         raise UsageError(f'op= is the name of an operator, such as "mine::twice", or an operator; not {describe(op)}')
     return f"{namespace}::{rest}"
+
+
+def changes() -> int:
+    """How often forms were given: what was made before another time may be another one now."""
+    return len(_CHANGES)
 
 
 def in_torch() -> dict[str, Callable[..., Any]]:

@@ -5,18 +5,23 @@ whose arrays cannot change: the graph is made functional first. What has no form
 """
 
 import functools
+import weakref
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from pijit._usage_errors import nearest
 from pijit.errors import ExportError, UsageError
+from pijit.graph import lowerings
 from pijit.graph.decompose import decomposed
 from pijit.graph.forms import form_of, load, numbers
 from pijit.graph.model import Graph, Node, place_of
 from pijit.graph.model.branches import graphs_of, is_branch
 from pijit.graph.model.functional import functional
 from pijit.graph.torch_run import resolve, torch_caller
+
+# What graphs have become for frameworks, as long as the graphs live.
+_made: "weakref.WeakKeyDictionary[Graph, dict[tuple[str, int], Graph]]" = weakref.WeakKeyDictionary()
 
 
 def lacking(node: Node, framework: str) -> ExportError:
@@ -133,7 +138,7 @@ def run(graph: Graph, inputs: tuple[Any, ...], named: Mapping[str, Any], framewo
         )
     given = _given(graph, inputs, named)
     if framework != "torch":
-        made = decomposed(graph, having(framework))
+        made = _made_for(graph, framework)
         _check_fixed(graph, made, given)
         graph = functional(made)
     values = {name: to_array(graph.data[name], framework) for name in graph.data}
@@ -145,6 +150,18 @@ def run(graph: Graph, inputs: tuple[Any, ...], named: Mapping[str, Any], framewo
         return outputs
     written = {name: values[name] for name in graph.written} if framework == "torch" else {}
     return outputs, written | {name: values[value.name] for name, value in graph.updates}
+
+
+def _made_for(graph: Graph, framework: str) -> Graph:
+    """The graph in operators that a framework has; it takes torch seconds, and is made once."""
+    held = _made.setdefault(graph, {})
+    key = (framework, lowerings.changes())
+    if key not in held:
+        made = decomposed(graph, having(framework))
+        if made is graph:  # else it would keep itself alive
+            return graph
+        held[key] = made
+    return held[key]
 
 
 def _check_fixed(graph: Graph, made: Graph, given: Mapping[str, Any]) -> None:

@@ -177,3 +177,16 @@ def test_writes_through_a_view_without_a_way_back_are_refused():
     assert torch.equal(graph.run(a), write(a))
     with pytest.raises(ExportError, match="writes to what"):
         graph.run(a, framework="numpy")
+
+
+def test_it_is_decomposed_once(monkeypatch):
+    graph = pijit.graph.capture(nn.PairwiseDistance(), torch.randn(2, 6), torch.randn(2, 6))
+    calls = []
+    monkeypatch.setattr("pijit.graph.run.decomposed", lambda *given: calls.append(given) or decomposed(*given))
+    for n in (2, 3, 4):
+        a, b = torch.randn(n, 6), torch.randn(n, 6)
+        close(graph.run(a, b, framework="numpy"), nn.PairwiseDistance()(a, b))
+    assert len(calls) == 1
+    pijit.register_lowering("test_decompose::rows_in_turn", torch=lambda x: x.sum(0))
+    graph.run(a, b, framework="numpy")
+    assert len(calls) == 2

@@ -286,43 +286,46 @@ def _node(name: str, case: dict[str, Any], arrays: dict[str, Any]) -> list[Node]
     return [Node(name, arguments, tuple(results))]
 
 
-# Arguments of each call of `arithmetic`: two whole numbers, two floats, a bool.
+# Arguments of each call of `arithmetic`: two whole numbers, two floats, a bool, a float between 0 and 1.
 OPERANDS = (
-    (7, 3, 7.5, 2.25, True),
-    (-7, 3, -7.5, 2.25, False),
-    (7, -3, 7.5, -2.25, True),
-    (-7, -3, -0.75, -2.5, False),
-    (0, 5, -4.0, 1e15, True),
-    (2**30 + 1, -(2**20), 0.1, 0.3, False),
-    (-1, -1, 1.0, -1.0, True),
+    (7, 3, 7.5, 2.25, True, 0.5),
+    (-7, 3, -7.5, 2.25, False, 0.1),
+    (7, -3, 7.5, -2.25, True, 0.999),
+    (-7, -3, -0.75, -2.5, False, 1e-9),
+    (0, 5, -4.0, 1e15, True, 0.25),
+    (2**30 + 1, -(2**20), 0.1, 0.3, False, 1 / 3),
+    (-1, -1, 1.0, -1.0, True, 0.75),
 )
-_BITS = ("and", "or", "xor", "left_shift", "right_shift", "invert", "gcd", "isqrt")
+_BITS = ("and", "or", "xor", "left_shift", "right_shift", "invert", "gcd")
+# Python's has a way of its own, whose last bit is another one; the format refuses it.
+_REFUSED = ("hypot",)
 
 
 def arithmetic() -> Any:
     """A graph of every row that computes with numbers, on inputs that are numbers."""
-    a, b, f, g, t = inputs = [
-        Value(name, kind, "input") for name, kind in zip("abfgt", ("int", "int", "float", "float", "bool"), strict=True)
-    ]
-    seen = dict(zip(inputs, OPERANDS[0], strict=True))
+    kinds = ("int", "int", "float", "float", "bool", "float")
+    inputs = [Value(name, kind, "input") for name, kind in zip("abfgtp", kinds, strict=True)]
+    a, b, f, g, t, p = inputs
     nodes: list[Node] = []
     for op, function in NUMBERS.items():
         name = op.removeprefix("scalar_")
-        count = len(vocabulary.rows()[op].parameters)
-        pairs: list[tuple[Any, ...]] = [(a, b), (f, g), (a, f), (g, b), (t, b), (5, b)]
+        pairs: list[tuple[Any, ...]] = [(a, b), (f, g), (a, f), (g, b), (t, b), (5, b), (p, g)]
         if name in _BITS:
             pairs = [(a, 3), (t, 1), (a, b)] if "shift" not in name else [(a, 3), (t, 1)]
         if name == "pow":
             pairs = [(a, 2), (b, 3), (f, 2), (g, 3), (f, 2.0)]
-        if name in ("min", "max"):  # of two kinds, what they give has one of them
-            pairs = [(a, b), (f, g), (5, b)]
+        count = 1 if name == "round" else len(vocabulary.rows()[op].parameters)
         for at, pair in enumerate(dict.fromkeys(each[:count] for each in pairs)):
-            given = [seen[each] if isinstance(each, Value) else each for each in pair]
-            try:
-                made = function(*given)
-            except (ValueError, TypeError, OverflowError):
-                continue
-            if type(made) in _KINDS:
-                result = Value(f"{name}_{at}", _KINDS[type(made)])
-                nodes.append(Node(op, dict(zip("xy", pair, strict=False)), (result,)))
+            kind = _kind(function, [[dict(zip(inputs, row, strict=True)).get(x, x) for x in pair] for row in OPERANDS])
+            if kind and name not in _REFUSED:
+                nodes.append(Node(op, dict(zip("xy", pair, strict=False)), (Value(f"{name}_{at}", kind),)))
     return Graph("arithmetic", tuple(inputs), (), tuple(nodes), tuple(node.results[0] for node in nodes))
+
+
+def _kind(function: Any, calls: list[list[Any]]) -> Any:
+    """The kind of what a function gives in all calls; None: it raises in one, or its kinds differ."""
+    try:
+        kinds = {_KINDS.get(type(function(*given))) for given in calls}
+    except (ValueError, TypeError, OverflowError):
+        return None
+    return kinds.pop() if len(kinds) == 1 else None

@@ -295,11 +295,11 @@ def test_numbers_are_those_of_python(built: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("call", "said"),
     [
-        ((2**62, 3, 7.5, 2.25, True), "does not fit into 64 bits"),
-        ((-(2**63), 3, 7.5, 2.25, True), "does not fit into 64 bits"),
-        ((7, 0, 7.5, 2.25, True), "division"),
-        ((7, 3, 7.5, 0.0, True), "by zero"),
-        ((7, 3, 1e200, 2.25, True), "is no float"),
+        ((2**62, 3, 7.5, 2.25, True, 0.5), "does not fit into 64 bits"),
+        ((-(2**63), 3, 7.5, 2.25, True, 0.5), "does not fit into 64 bits"),
+        ((7, 0, 7.5, 2.25, True, 0.5), "division"),
+        ((7, 3, 7.5, 0.0, True, 0.5), "by zero"),
+        ((7, 3, 1e200, 2.25, True, 0.5), "is no float"),
     ],
 )
 def test_numbers_that_are_none_are_said(built: Path, tmp_path: Path, call: tuple[Any, ...], said: str) -> None:

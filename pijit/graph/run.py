@@ -139,7 +139,8 @@ def run(graph: Graph, inputs: tuple[Any, ...], named: Mapping[str, Any], framewo
     given = _given(graph, inputs, named)
     if framework != "torch":
         made = _made_for(graph, framework)
-        _check_fixed(graph, made, given)
+        if made is not graph:
+            _check_fixed(made, given)
         graph = functional(made)
     values = {name: to_array(graph.data[name], framework) for name in graph.data}
     for name, array in given.items():
@@ -164,16 +165,16 @@ def _made_for(graph: Graph, framework: str) -> Graph:
     return held[key]
 
 
-def _check_fixed(graph: Graph, made: Graph, given: Mapping[str, Any]) -> None:
+def _check_fixed(made: Graph, given: Mapping[str, Any]) -> None:
     """`ExportError` where a size is another one than that for which an operator was decomposed."""
-    lost = graph.symbols.keys() - made.symbols.keys()
-    for value in graph.inputs if lost else ():
+    for value in made.inputs:
         for axis, size in enumerate(value.shape or ()):
-            if size in lost and given[value.name].shape[axis] != graph.symbols[str(size)]:
+            found = getattr(given[value.name], "shape", ())[axis:]
+            if isinstance(size, int) and found and found[0] != size:
                 raise ExportError(
-                    f"graph {graph.name} has an operator that only torch has, and that becomes others for one size: "
-                    f"axis {axis} of {value.name!r} is {given[value.name].shape[axis]} now, and was "
-                    f"{graph.symbols[str(size)]} when it was captured; capture it again with such inputs"
+                    f"graph {made.name} has an operator that only torch has, and that becomes others for one size: "
+                    f"axis {axis} of {value.name!r} is {found[0]} now, and was {size} when it was captured; capture it "
+                    "again with such inputs"
                 )
 
 

@@ -160,6 +160,15 @@ def test_a_size_that_is_fixed():
         decomposed(graph, having("numpy"), stays_free=True)
 
 
+@pytest.mark.parametrize("function", [lambda a: torch.kron(a, a), lambda a: torch.linalg.multi_dot([a, a.mT, a])])
+def test_a_size_that_the_capture_has_fixed(function):
+    graph = pijit.graph.capture(function, torch.randn(2, 3))
+    a = torch.randn(2, 3)
+    close(graph.run(a, framework="numpy"), function(a))
+    with pytest.raises(ExportError, match="is 4 now, and was 2"):
+        graph.run(torch.randn(4, 3), framework="numpy")
+
+
 def test_what_has_no_decomposition_is_refused():
     graph = pijit.graph.capture(lambda a: torch.linalg.svdvals(a), torch.randn(2, 3, 3))
     with pytest.raises(ExportError, match=r"test_decompose\.py:\d+: .*svd.* has no row in the vocabulary"):

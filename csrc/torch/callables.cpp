@@ -88,6 +88,15 @@ std::string operator_of(Family family, const std::string& name) {
     if (name == "T") return "numpy_T";
     if (name == "H") return "matrix_H";
   }
+  if (family == Family::kMethod) {
+    constexpr const char* kSpecial[][2] = {
+        {"__add__", "add"},       {"__radd__", "add"},      {"__iadd__", "add_"},         {"__sub__", "sub"},
+        {"__isub__", "sub_"},     {"__mul__", "mul"},       {"__rmul__", "mul"},          {"__imul__", "mul_"},
+        {"__truediv__", "div"},   {"__itruediv__", "div_"}, {"__div__", "div"},           {"__idiv__", "div_"},
+        {"__matmul__", "matmul"}, {"__mod__", "remainder"}, {"__invert__", "bitwise_not"}};
+    for (const auto& [special, plain] : kSpecial)
+      if (name == special) return plain;
+  }
   return name;
 }
 
@@ -184,6 +193,25 @@ bool add_types(PyObject* torch) {
   return true;
 }
 
+// Functions of Python on a tensor: those that call one operator with what they were given.
+bool add_python_functions() {
+  constexpr const char* kFunctions[][2] = {
+      {"abs", "abs"},        {"pow", "pow"},       {"add", "add"}, {"sub", "sub"},      {"mul", "mul"},
+      {"truediv", "div"},    {"matmul", "matmul"}, {"neg", "neg"}, {"pos", "positive"}, {"invert", "bitwise_not"},
+      {"inv", "bitwise_not"}};
+  const Ref builtins = Ref::steal(PyImport_ImportModule("builtins"));
+  const Ref operators = Ref::steal(PyImport_ImportModule("_operator"));
+  if (!builtins || !operators) return false;
+  for (const Ref& space : {Ref::borrow(builtins.get()), Ref::borrow(operators.get())})
+    for (const auto& [name, op] : kFunctions) {
+      const Ref item = find_path(space.get(), name);
+      if (!item || !is_function(item.get())) continue;
+      rows().push_back({Family::kFunction, Rule::kOperator, name, op, new_reference(item.get())});
+      g_table.add(key_of(item.get()), &rows().back());
+    }
+  return true;
+}
+
 constexpr const char* kBinary[] = {
     "add",
     "__and__|bitwise_and",
@@ -232,7 +260,7 @@ bool build_callables() {
   }
   if (!find_operator_space(torch.get())) return false;
   PyTypeObject* base = reinterpret_cast<PyTypeObject*>(THPVariableClass)->tp_base;
-  return add_tensor_members(base) && add_types(torch.get());
+  return add_tensor_members(base) && add_types(torch.get()) && add_python_functions();
 }
 
 const Callable* find_core(const char* name) noexcept {

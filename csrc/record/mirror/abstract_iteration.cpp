@@ -135,7 +135,8 @@ Task<Val> get_iter(Drive& drive, Val iterable) {
   Recorder& recorder = drive.recorder();
   if (is_iterator(recorder.heap, iterable)) co_return iterable;
   PyTypeObject* type = recorder.heap.type_of(iterable);
-  if (type == nullptr || iterable.is_reg()) co_await drive.unknown();
+  const bool tensor = touches_tensor(recorder, iterable);  // its __iter__ is one of Python
+  if (type == nullptr || (iterable.is_reg() && !tensor)) co_await drive.unknown();
   if (type->tp_iter == cpython::slot_functions().iter) {
     Vals none;
     Val made = co_await call_special(drive, iterable, names().iter, none);
@@ -144,7 +145,8 @@ Task<Val> get_iter(Drive& drive, Val iterable) {
     co_return made;
   }
   Vals items;
-  if (count_items(recorder, iterable) < 0 && !try_items(recorder, iterable, &items)) co_await drive.unknown();
+  if (tensor || (count_items(recorder, iterable) < 0 && !try_items(recorder, iterable, &items)))
+    co_await drive.unknown();
   if (type == &PyDictProxy_Type) type = recorder.heap.type_of(recorder.heap.virtual_field(iterable, 0));
   PyTypeObject* of = type == &PyUnicode_Type && iterable.is_const() ? string_iterator_type(iterable.object())
                      : type == &PyRange_Type && iterable.is_const() ? range_iterator_type(iterable.object(), false)
@@ -234,7 +236,8 @@ Task<Val> length_of(Drive& drive, Arguments args) {
 Task<bool> ask_length(Drive& drive, Val iterable) {
   static PyObject* const hint = PyUnicode_InternFromString("__length_hint__");
   Recorder& recorder = drive.recorder();
-  PyTypeObject* type = guarded_type(recorder, iterable);
+  PyTypeObject* type =
+      touches_tensor(recorder, iterable) ? recorder.heap.type_of(iterable) : guarded_type(recorder, iterable);
   if (type == nullptr) co_return true;
   if (python_method(recorder.reads, type, names().len) != nullptr) {
     co_await length(drive, iterable);

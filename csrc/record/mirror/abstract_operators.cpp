@@ -80,6 +80,18 @@ bool is_sequence(PyTypeObject* type) {
   return type != nullptr && (PyType_IsSubtype(type, &PyTuple_Type) || PyType_IsSubtype(type, &PyList_Type));
 }
 
+// One of them is a sequence that the recording has made, with a number in it that differs from call to call.
+bool holds_number(Recorder& recorder, Val left, Val right) {
+  for (Val value : {left, right}) {
+    Vals items;
+    if (!value.is_virtual() || !is_sequence(recorder.heap.type_of(value)) || !try_items(recorder, value, &items))
+      continue;
+    for (Val item : items)
+      if (is_scalar_reg(recorder, item)) return true;
+  }
+  return false;
+}
+
 // list + list, tuple + tuple. False: not such operands.
 bool concatenate(Recorder& recorder, Val left, Val right, Val* result) {
   PyTypeObject *a = recorder.heap.type_of(left), *b = recorder.heap.type_of(right);
@@ -146,6 +158,9 @@ Task<Val> native(Drive& drive, int op, Val left, Val right) {
     result = co_await percent(drive, left, right);
     co_return result;
   }
+  // Before plain_object(), which would fix numbers that differ from call to call.
+  if (base == nb::kAdd && holds_number(recorder, left, right) && concatenate(recorder, left, right, &result))
+    co_return result;
   Ref a = plain_object(recorder, left), b = plain_object(recorder, right);
   if (!recorder.live()) co_await drive.unknown();
   if (base == nb::kAdd && concatenate(recorder, left, right, &result)) co_return result;
@@ -221,6 +236,12 @@ Task<Val> binary(Drive& drive, int op, Val left, Val right, bool last) {
   if (const Val number = combine_numbers(recorder, op, left, right); !number.is_null()) co_return number;
   if (const Val number = compute_number(recorder, SiteKind::kBinary, op, left, right); !number.is_null())
     co_return number;
+  const bool tensors = touches_tensor(recorder, left) || touches_tensor(recorder, right);
+  if (tensors && op == nb::kAdd && recorder.adapter() != nullptr) {
+    const Val sum = recorder.adapter()->add({left, recorder.heap.real(left)}, {right, recorder.heap.real(right)});
+    if (!sum.is_null()) co_return sum;
+    if (!recorder.live()) co_await drive.unknown();
+  }
   PyTypeObject *a = operand_type(recorder, left), *b = operand_type(recorder, right);
   if (a == nullptr || b == nullptr || touches_tensor(recorder, left)) co_await drive.unknown();
   const OperatorMethods* methods = &operator_methods(op);

@@ -184,7 +184,8 @@ bool is_read_as_tuple(Heap& heap, Val value, const PyTypeObject* type) noexcept 
 Task<Val> make_reversed(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
   static PyObject* const special = PyUnicode_InternFromString("__reversed__");
-  PyTypeObject* type = guarded_type(recorder, args.values[0]);
+  PyTypeObject* type = touches_tensor(recorder, args.values[0]) ? recorder.heap.type_of(args.values[0])
+                                                                : guarded_type(recorder, args.values[0]);
   if (type == nullptr) co_await drive.unknown();
   if (python_method(recorder.reads, type, special) != nullptr) {
     Vals none;

@@ -12,6 +12,7 @@ from typing import Any, Literal, NamedTuple
 from pijit.errors import ExportError
 from pijit.graph import vocabulary
 from pijit.graph.model import Node, Value, place_of
+from pijit.graph.vocabulary.maths import OF_FLOATS
 
 # What a call gives: one thing, several of which the node's results are items, or nothing.
 Gives = Literal["one", "several", "nothing"]
@@ -46,6 +47,16 @@ NUMBERS: dict[str, Callable[..., Any]] = {
     "scalar_truth": bool,
     "scalar_int": int,
     "scalar_float": float,
+    **{f"scalar_{name}": getattr(math, name) for name in OF_FLOATS},
+    "scalar_floor": math.floor,
+    "scalar_ceil": math.ceil,
+    "scalar_trunc": math.trunc,
+    "scalar_round": round,
+    "scalar_isqrt": math.isqrt,
+    "scalar_gcd": math.gcd,
+    "scalar_hypot": math.hypot,
+    "scalar_atan2": math.atan2,
+    "scalar_fmod": math.fmod,
 }
 
 
@@ -84,6 +95,8 @@ _OTHERS: dict[str, tuple[str, tuple[str, ...]]] = {
     "tensor::not": ("operator.not_", ("x",)),
     "tensor::data": ("torch.ops.aten.detach.default", ("x",)),
 }
+# Functions of numbers that leave a size free where Python's own would ask what it is.
+_SYMBOLIC = {"scalar_float": "torch.sym_float"}
 # By the name of the row, for nodes that a graph's own transformations made.
 _ROWS = {"size": "tensor::size", "ndim": "tensor::dim", "numel": "tensor::numel", "getitem": "tensor::getitem"}
 
@@ -116,11 +129,13 @@ def torch_call(node: Node, format: str = "torch") -> TorchCall:
         ExportError: this torch has no such operator.
     """
     if node.op in NUMBERS:
-        return TorchCall(path_of(NUMBERS[node.op]), tuple(node.arguments.values()), {})
+        path = _SYMBOLIC.get(node.op) or path_of(NUMBERS[node.op])
+        return TorchCall(path, tuple(node.arguments.values()), {})
     origin = _own(node) or _ROWS.get(node.op, "") or _usual(node)
     if origin == "torch::tensor":
         words = {name: node.arguments[name] for name in ("dtype", "device") if name in node.arguments}
-        plain = "dtype" not in words  # where torch.tensor looks at the number, scalar_tensor takes the default dtype
+        # Where torch.tensor looks at the number, scalar_tensor takes the default dtype.
+        plain = "dtype" not in words or isinstance(node.arguments["value"], tuple)
         return TorchCall(
             "torch.tensor" if plain else "torch.ops.aten.scalar_tensor.default", (node.arguments["value"],), words
         )

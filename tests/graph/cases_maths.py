@@ -7,6 +7,7 @@ from typing import Any
 from case_arrays import INF, NAN, SPECIAL, a, b, f, i, over, p
 
 from pijit.graph import Token
+from pijit.graph.vocabulary.maths import OF_FLOATS
 
 F64, I32, F32 = Token("dtype", "float64"), Token("dtype", "int32"), Token("dtype", "float32")
 
@@ -387,5 +388,11 @@ MATHS: dict[str, list[dict[str, Any]]] = {
     },
     **{f"scalar_{name}": [*_one_number, {"x": 2.5}] for name in ("negative", "abs", "not", "truth", "int", "float")},
     "scalar_invert": [*_one_number],
+    **{f"scalar_{name}": [{"x": 2}, {"x": 0.75}] for name in OF_FLOATS if name not in {"asin", "acos"}},
+    **{f"scalar_{name}": [{"x": 1}, {"x": -0.75}] for name in ("asin", "acos")},
+    **{f"scalar_{name}": [{"x": 5}, {"x": 2.5}, {"x": -2.5}] for name in ("floor", "ceil", "trunc", "round")},
+    "scalar_isqrt": [{"x": 15}, {"x": 16}],
+    "scalar_gcd": [{"x": 12, "y": 18}, {"x": 7, "y": 0}],
+    **{f"scalar_{name}": [{"x": 5, "y": 3}, {"x": -2.5, "y": 1.5}] for name in ("hypot", "atan2", "fmod")},
     "check": [{"x": 3, "expected": 3}, {"x": True, "expected": True}],
 }

@@ -600,7 +600,7 @@ def test_random_numbers_on_one_side_are_an_error():
 
 
 def of_python(x):
-    return x + 1 if math.sqrt(x.sum().item()) > 1 else x - 1
+    return x + 1 if math.comb(int(x.sum()), 1) > 1 else x - 1
 
 
 def test_what_a_function_of_python_computes_is_an_error():

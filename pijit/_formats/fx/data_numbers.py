@@ -10,6 +10,7 @@ from typing import Any
 from pijit.graph.model import Graph, Node, Value, values_of
 from pijit.graph.model.branches import is_branch, kind_of
 from pijit.graph.torch_calls import NUMBERS, function_at, path_of
+from pijit.graph.vocabulary.maths import OF_FLOATS
 
 _ITEMS = {"item", "item_int", "item_float", "item_bool", "item_not"}
 _SCALARS = {
@@ -21,6 +22,15 @@ _SCALARS = {
     )
 }  # fmt: skip
 
+# Functions of the module math of which torch.export has no expression: operators of ATen on float64 stand for them.
+_FUNCTIONS = {f"scalar_{name}": name for name in (*OF_FLOATS, "hypot", "atan2", "fmod")}
+_WHOLE = {f"scalar_{name}": name for name in ("floor", "ceil", "trunc")}
+
+
+def has_functions(graph: Graph) -> bool:
+    """It has such a function."""
+    return any(node.op in _FUNCTIONS for node in graph.nodes)
+
 
 class DataNumbers:
     """The numbers of a graph that follow from data.
@@ -30,6 +40,7 @@ class DataNumbers:
         call: makes a node that calls a function.
         argument: gives the node of a value, or the argument itself.
         given: names of inputs that are tensors of one element.
+        traced: torch.export runs the module without data.
 
     Attributes:
         makers: by name the nodes that give them; None: the graph is given it.
@@ -38,7 +49,12 @@ class DataNumbers:
     """
 
     def __init__(
-        self, graph: Graph, call: Callable[..., Any], argument: Callable[[Any], Any], given: Iterable[str] = ()
+        self,
+        graph: Graph,
+        call: Callable[..., Any],
+        argument: Callable[[Any], Any],
+        given: Iterable[str] = (),
+        traced: bool = False,
     ) -> None:
         import torch
 
@@ -53,10 +69,11 @@ class DataNumbers:
             result = node.results[0] if len(node.results) == 1 else None
             if result is None:
                 continue
-            if node.op in _SCALARS:
+            if node.op in _SCALARS or node.op in _FUNCTIONS:
                 self._scalars[result.name] = node
             of_data = any(value.name in self.makers for value in node.operands)
-            if node.op in _ITEMS or (node.op in _SCALARS and of_data):
+            known = _SCALARS | _FUNCTIONS.keys() | _WHOLE.keys()
+            if node.op in _ITEMS or (node.op in known and of_data) or (traced and node.op in _FUNCTIONS):
                 self.makers[result.name] = node
         self.checked_only = self._dead(graph)
         self.detached = False
@@ -130,6 +147,13 @@ class DataNumbers:
         torch, aten = self._torch, self._torch.ops.aten
         sides = list(node.arguments.values())
         kinds = [side.kind if isinstance(side, Value) else type(side).__name__ for side in sides]
+        if node.op in _FUNCTIONS or node.op in _WHOLE:
+            wide = [self.tensor(side, kind) for side, kind in zip(sides, kinds, strict=True)]
+            wide = [self._call(aten.to.dtype, (each, torch.float64)) for each in wide]
+            name = _FUNCTIONS.get(node.op) or _WHOLE[node.op]
+            overload = "Tensor" if name == "fmod" else "default"
+            done = self._call(getattr(getattr(aten, name), overload), tuple(wide))
+            return done if node.op in _FUNCTIONS else self._call(aten.to.dtype, (done, torch.int64))
         made = given or [self._tensor(side) for side in sides]
         if node.op == "scalar_divide" or ("float" in kinds and len(kinds) > 1):  # as doubles, not as the default dtype
             made = [

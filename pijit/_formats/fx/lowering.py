@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from pijit._formats.fx.data_numbers import DataNumbers
+from pijit._formats.fx.data_numbers import DataNumbers, has_functions
 from pijit._formats.fx.indexing import is_by_number, item
 from pijit.errors import ExportError
 from pijit.graph.model import Graph, Node, Region, Slice, Token, Value
@@ -56,13 +56,13 @@ class Lowering:
         self.region = ""  # of the node of the graph that is made
         self.paths: dict[Any, str] = {}  # by node of FX the module that called it
         self.deciding = deciding(graph)
-        self.numbers = DataNumbers(graph, self.call, self.argument, given)
         self.traced = format != NAME  # torch.export runs the module without data
+        self.numbers = DataNumbers(graph, self.call, self.argument, given, self.traced)
         self.held: dict[str, Any] = {}
         # With branches a number that data decides is a tensor as long as nothing needs the number. Of no other number
         # is made what nothing needs: torch.export fixes a size where something asks for what it decides.
         self.waiting: dict[str, Node] = {}
-        self.late = self.numbers.detached = has_branches(graph)
+        self.late = self.numbers.detached = has_branches(graph) or (self.traced and has_functions(graph))
 
     def enter_inputs(self) -> None:
         for value in self.graph.inputs:
@@ -153,7 +153,7 @@ class Lowering:
             self.made[result.name] = item(self, node)
             return
         call = torch_call(node, self.format)
-        args = tuple(map(self.argument, call.args))
+        args = tuple(self.number_as_tensor(node, call.function, at, each) for at, each in enumerate(call.args))
         kwargs = {name: self.argument(argument) for name, argument in call.kwargs.items()}
         copy = None
         if call.copied:
@@ -172,6 +172,19 @@ class Lowering:
             self.check_count(node, made, call.function)
             for at, value in given:
                 self.made[value.name] = self.call(function_at("operator.getitem"), (made, at), {}, value.name)
+
+    def number_as_tensor(self, node: Node, function: str, at: int, argument: Any) -> Any:
+        """An argument; a float that torch.export does not know is a tensor where the operator takes one."""
+        result = node.results[0] if node.results else None
+        unknown = self.traced and self.late and isinstance(argument, Value) and argument.kind == "float"
+        dtype = result.dtype or "" if result is not None else ""
+        if not unknown or argument not in self.numbers or "float" not in dtype:
+            return self.argument(argument)
+        schema = getattr(function_at(function), "_schema", None)
+        if schema is None or str(schema.arguments[at].type) != "Tensor":
+            return self.argument(argument)
+        made = self.numbers.tensor(argument, "float")
+        return self.call(self.torch.ops.aten.to.dtype, (made, getattr(self.torch, dtype)))
 
     def check_count(self, node: Node, made: Any, function: str) -> None:
         """A list is as long as at the capture: how many tensors `unbind` gives is a size. FX traces no `len`."""

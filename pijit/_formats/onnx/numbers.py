@@ -3,6 +3,7 @@
 A number that is known is Python's, and its row is computed at once. Else it is a tensor without axes.
 """
 
+import math
 import operator
 from collections.abc import Callable
 from typing import Any
@@ -57,6 +58,37 @@ scalar_right_shift = _number(operator.rshift, elementwise.bitwise_right_shift)
 scalar_not = _number(operator.not_, lambda o, x: o.Not(x), "bool")
 scalar_truth = _number(bool, lambda o, x: x, "bool")
 scalar_float = _number(float, lambda o, x: x, "float64")
+scalar_sqrt, scalar_exp, scalar_log, scalar_log2, scalar_log10, scalar_log1p, scalar_expm1 = (
+    _number(getattr(math, name), getattr(elementwise, name), "float64")
+    for name in ("sqrt", "exp", "log", "log2", "log10", "log1p", "expm1")
+)
+scalar_sin, scalar_cos, scalar_tan, scalar_asin, scalar_acos, scalar_atan = (
+    _number(getattr(math, name), getattr(elementwise, name), "float64")
+    for name in ("sin", "cos", "tan", "asin", "acos", "atan")
+)
+scalar_sinh, scalar_cosh, scalar_tanh, scalar_erf = (
+    _number(getattr(math, name), getattr(elementwise, name), "float64") for name in ("sinh", "cosh", "tanh", "erf")
+)
+scalar_hypot, scalar_atan2, scalar_fmod = (
+    _number(getattr(math, name), getattr(elementwise, name), "float64") for name in ("hypot", "atan2", "fmod")
+)
+scalar_floor, scalar_ceil, scalar_trunc = (
+    _number(getattr(math, name), lambda o, x, name=name: o.cast(getattr(elementwise, name)(o, x), "int64"), "float64")
+    for name in ("floor", "ceil", "trunc")
+)
+scalar_isqrt = _number(math.isqrt, lambda o, x: o.cast(o.Floor(o.Sqrt(x)), "int64"), "float64")
+
+
+def scalar_round(o: Builder, x: Any, y: Any = None) -> Any:
+    x, y = o.plain(x), o.plain(y)
+    if not isinstance(x, Tensor):
+        return round(x, y)
+    if isinstance(y, Tensor):
+        o.fail("round() to a number of digits that is computed has no form in ONNX")
+    wide = o.strong(o.cast(x, "float64"))
+    if y is None:
+        return o.cast(o.Round(wide), "int64")
+    return o.Div(o.Round(o.Mul(wide, o.const(10.0**y, "float64"))), o.const(10.0**y, "float64"))
 
 
 def _logic(python: Callable[..., Any], kind: str) -> Callable[..., Any]:

@@ -206,7 +206,11 @@ def det(o: Builder, x: Any) -> Any:
 
 
 def dot(o: Builder, x: Any, y: Any) -> Any:
-    return o.reduce("ReduceSum", x * y, None, False)
+    if x.rank > 1 and y.rank > 1:  # every row of x with every row of y
+        if y.rank > 2:
+            o.fail("inner() of arrays with more than two axes has no form in ONNX; use einsum")
+        return o.MatMul(x, o.transpose(y, (1, 0)))
+    return o.reduce("ReduceSum", x * y, -1 if x.rank or y.rank else None, False)
 
 
 def vecdot(o: Builder, x: Any, y: Any, axis: int = -1) -> Any:

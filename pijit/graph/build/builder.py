@@ -19,16 +19,16 @@ from typing import Any, Literal
 from pijit import _torch_objects
 from pijit.errors import ExportError
 from pijit.graph import vocabulary
-from pijit.graph.build import functions, lists, operators, python_calls, trace_rows
+from pijit.graph.build import creation, effects, functions, known_calls, lists, operators, python_calls, trace_rows
 from pijit.graph.build.arguments import Leaf, is_shallow
 from pijit.graph.build.autocast import Modes
+from pijit.graph.build.making import Making, computed
 from pijit.graph.build.modules import Modules
-from pijit.graph.build.opaque_objects import Opaque, holds_opaque, plain, without_opaque
+from pijit.graph.build.opaque_objects import Known, Opaque, holds_opaque, opaque_in, plain, without_opaque
 from pijit.graph.build.python_calls import Store
 from pijit.graph.model import Argument, Effect, Graph, Node, Slice, Value, regions, values_of
 from pijit.graph.model.names import Names
 from pijit.graph.model.tokens import token
-from pijit.graph.torch_calls import NUMBERS
 
 _SKIPPED = {"guard_type", "epoch", "exit_point", "region", "return", "loop_head"}
 _SCALARS = {
@@ -70,10 +70,18 @@ _WORDS = {"self": "x"}
 # Stores, and where a node has the key and what is stored.
 _STORES = {"setattr": ("b", "c"), "setitem": ("b", "c"), "setcell": ("a", "b")}
 _CALLS = {"call", "pure", "opaque"}
+_LONGEST_RANGE = 10_000
+# Callables of torch, or of Python on tensors, whose operators the trace does not name.
+_MAKERS = {
+    "torch::tensor": creation.tensor,
+    "torch::as_tensor": creation.as_tensor,
+    "torch::Tensor.new_tensor": creation.new_tensor,
+    **known_calls.OF_TORCH,
+}
 _LITERALS = (int, float, complex, bool, str, type(None), type(...))
 
 
-class Builder:
+class Builder(Making):
     """Walks over the nodes of one trace.
 
     Args:
@@ -99,6 +107,8 @@ class Builder:
         self._decisions = decisions
         self._registers: dict[int, Any] = {}
         self._built: dict[int, Any] = {}  # what objects are made of, by their registers
+        self._fresh_lists: set[int] = set()  # registers of lists that nobody has been given since they were made
+        self._inside: dict[int, Any] = {}  # what is loaded from the object in another register: the way to it
         self._new: set[int] = set()  # registers of objects that the call has made
         self.stores: list[Store] = []  # into objects that were there before
         self.complete: dict[str, dict[str, Any]] = {}  # all arguments of calls of which a row ignores some, by result
@@ -123,8 +133,12 @@ class Builder:
         """The graph."""
         for row in self._data["inputs"]:
             self._load(row)
+            if row.get("made"):
+                self._inside[row["register"]] = row["source"]
+        self._inside.update(self._data.get("loads", ()))
         for row in self._data["nodes"]:
             self._node(row)
+            self._forget_lists(row)
         if self._data["ends"] == "exit":
             self._rest()
             return self._finished(None)
@@ -215,6 +229,8 @@ class Builder:
             return self._tensor(thing)
         if isinstance(thing, tuple | list):
             return tuple(map(self._literal, thing)) if is_shallow(thing) else Opaque(type(thing).__name__)
+        if isinstance(thing, range) and len(thing) <= _LONGEST_RANGE:
+            return list(thing)
         if isinstance(thing, slice):
             return Slice(self._literal(thing.start), self._literal(thing.stop), self._literal(thing.step))
         return Opaque(type(thing).__name__)
@@ -223,9 +239,9 @@ class Builder:
         """An argument in a graph for a value of the trace; where there is none, an object of `Opaque`."""
         kind, *rest = value
         if kind == "reg":
-            if rest[0] not in self._registers and self._content(value)[0] == "tuple":
+            if rest[0] not in self._registers and self._is_plain(value):
                 return self._argument(self._content(value))
-            return self._registers.get(rest[0], Opaque("an object"))
+            return self._registers[rest[0]] if rest[0] in self._registers else self._loaded(rest[0])
         if kind == "const":
             return self._literal(rest[0])
         if kind == "value":  # it is one already
@@ -242,6 +258,39 @@ class Builder:
             held = items or {key: self._argument(item) for key, item in rest[1].items()}
             return {key: item for key, item in held.items() if not holds_opaque(item)}
         return None if kind == "none" else Opaque(str(rest[-1]))
+
+    def _is_plain(self, value: Any) -> bool:
+        """A tuple or slice that the trace has made, or a list that nobody could change since then."""
+        kind = self._content(value)[0]
+        return kind in {"tuple", "slice"} or (kind == "list" and value[1] in self._fresh_lists)
+
+    def _loaded(self, register: int) -> Any:
+        """What a register has from the object in another one, of which the graph knows more than the trace."""
+        (root, *_), *steps = self._inside.get(register, [("", "")])
+        name = self._inside[register][0][-1] if root == "unknown" else ""
+        if not (isinstance(name, str) and name[:1] == "r" and name[1:].isdigit()):
+            return Opaque("an object")
+        made = self._registers.get(int(name[1:]), Opaque("an object"))
+        for step in steps:
+            if step[0] != "item" or not isinstance(made, tuple) or type(step[1]) is not int:
+                return Opaque("an object")
+            made = made[step[1]] if -len(made) <= step[1] < len(made) else Opaque("an object")
+        return made
+
+    def _forget_lists(self, row: Mapping[str, Any]) -> None:
+        """Whoever was given a list may change it."""
+        if row["op"] == "build":
+            if row.get("built", ("",))[0] == "list":
+                self._fresh_lists.add(row["out"])
+            return
+        pending = list(trace_rows.sides(row)) if self._fresh_lists else []
+        while pending:
+            value = pending.pop()
+            if value[0] == "reg" and value[1] in self._built:
+                self._fresh_lists.discard(value[1])
+                value = self._built[value[1]]
+            if value[0] in {"tuple", "list"}:
+                pending += value[-1]
 
     def _content(self, value: Any) -> Any:
         """What an object is built of, where the trace builds it; else the value itself."""
@@ -273,6 +322,8 @@ class Builder:
             self._registers[row["out"]] = self._argument(row["b" if op == "box" else "a"])
         elif op == "build":
             self._built[row["out"]] = row.get("built", ("other", "an object"))
+        elif op in {"opaque", "pure"} and self._known_call(row):
+            pass
         elif op == "pure" and (found := python_calls.number_row(row)) is not None:
             self._number(row, found[0], [self._argument(each) for each in row["operands"]], found[1])
         elif op == "opaque" and (call := python_calls.engine_call(row, self._content)) is not None:
@@ -372,7 +423,38 @@ class Builder:
         for call in lists.apart(row["call"]):
             self._call_one(row, call)
 
+    def _known_call(self, row: Mapping[str, Any]) -> bool:
+        """A call of Python that a graph says in its own words."""
+        call = known_calls.call_of(row["a"][1]) if row["a"][0] == "const" else None
+        if call is None or row["aux"] == python_calls.SPREAD:
+            return False
+        given = [self._argument(each) for each in row.get("operands", ())]
+        names = row["b"][1] if row.get("b") is not None and row["b"][0] == "const" else ()
+        names = names if isinstance(names, tuple) else ()
+        first = len(given) - len(names)
+        made = call(self, row, given[:first], dict(zip(names, given[first:], strict=True)))
+        if made is known_calls.UNKNOWN:
+            return False
+        for register in trace_rows.outs(row):
+            self._registers[register] = made
+        return True
+
+    def _makes_tensor(self, row: Mapping[str, Any], call: Mapping[str, Any]) -> bool:
+        """A callable of torch that makes a tensor of what it is given: `torch.tensor([n, 2.5])`."""
+        maker = _MAKERS.get(call["name"])
+        registers = [each for each in call["results"] if isinstance(each, int)]
+        if maker is None or len(registers) != 1:
+            return False
+        given = [(name, self._argument(value)) for name, value, _ in call["arguments"]]
+        made = maker(self, row, [each for name, each in given if not name], {name: v for name, v in given if name})
+        if made is known_calls.UNKNOWN:
+            return False
+        self._registers[registers[0]] = made
+        return True
+
     def _call_one(self, row: Mapping[str, Any], call: Mapping[str, Any]) -> None:
+        if call["name"] in _MAKERS and self._makes_tensor(row, call):
+            return
         registers = [each for one in call["results"] for each in (one if isinstance(one, list) else [one])]
         arguments = [(name, self._operand(call["name"], name, value)) for name, value, _ in call["arguments"]]
         if self.modes is not None and self.modes.changes(call["name"], [value for _, value in arguments]):
@@ -396,7 +478,8 @@ class Builder:
             slots = vocabulary.row_of(call["name"])[1].slots  # type: ignore[index]
             writes = tuple(slots[at] or "" for at in written)
         if any(holds_opaque(value) for value in taken.values()):
-            self._foreign(row, op.rpartition("::")[2])
+            given = next(opaque_in(tuple(taken.values())))
+            self._foreign(row, op.rpartition("::")[2], given.what if given.called else "")
             return
         results: list[Value | None] = [self._result(each, op, self._kind(each)) for each in registers]
         if writes and results and results[0] is None:
@@ -478,13 +561,13 @@ class Builder:
 
     def _number(self, row: Mapping[str, Any], op: str, operands: list[Any], kind: str = "") -> None:
         if any(map(holds_opaque, operands)):
-            called = any(isinstance(each, Opaque) and each.called for each in operands)
+            given = sorted(opaque_in(operands), key=lambda each: not each.called)[0]
             if self._takes_data(row, {}):
                 self._of_python.add(row["out"])
-            self._registers[row["out"]] = Opaque("a number", called)
+            self._registers[row["out"]] = Opaque(given.what if given.called else "a number", given.called)
             return
         if not any(isinstance(each, Value) for each in operands):  # numbers that the key of a segment fixes
-            self._registers[row["out"]] = _computed(op, operands)
+            self._registers[row["out"]] = computed(op, operands)
             return
         names = ("x", "y")[: len(operands)]
         result = self._result(row["out"], op, kind or self._kind(row["out"]))
@@ -524,15 +607,16 @@ class Builder:
                     return array, expected != (node.op == "item_not")
         return value, expected
 
-    def _foreign(self, row: Mapping[str, Any], name: str = "") -> None:
+    def _foreign(self, row: Mapping[str, Any], name: str = "", source: str = "") -> None:
         """A call or a store of Python: an effect beside the graph, or if a tensor comes out of it a node of its own."""
+        self._forget_arrays(row)
         values = {value.name: value for side in trace_rows.sides(row) for value in self._within(side)}
         outs = trace_rows.outs(row)
         what = name or trace_rows.callable_name(row)
         tensors = any(self._kind(each) != "object" for each in outs)
         _, file, line = self._place(row.get("frame", -1))
         if row["op"] in _FOLLOWED and not tensors:
-            if row.get("effect") == "write":
+            if row.get("effect") == "write" and not self._is_new(effects.changed(row)):
                 self._effects.append(Effect(what, tuple(values.values()), file, line))
             if row["op"] in _STORES and not self._is_new(row["a"]):
                 key, value = (row[side] for side in _STORES[row["op"]])
@@ -547,13 +631,30 @@ class Builder:
             return
         looks = row["a"] == ("const", getattr)  # at what else than tensors, which nodes of their own read
         if row.get("operators") == 0 and not tensors and (looks or not given):
-            self._effects.append(Effect(what, tuple(values.values()), file, line))
-            self._registers.update((each, Opaque("what a call has given", called=True)) for each in outs)
+            if not effects.is_pure(row):
+                self._effects.append(Effect(what, tuple(values.values()), file, line))
+            self._registers.update((each, Opaque(what, called=True)) for each in outs)
             return
         arguments: dict[str, Argument] = {f"x{at}": value for at, value in enumerate(values.values())}
         results = tuple(self._result(each, f"python::{what}", self._kind(each)) for each in outs)
         self._of_data.update(value.name for value in results if value is not None)
-        self._emit(row, f"python::{what}", arguments, results)
+        origin = f"it takes what {source} gives" if source else ""
+        self._emit(row, f"python::{what}", arguments, results, origin=origin)
+
+    def _forget_arrays(self, row: Mapping[str, Any]) -> None:
+        """Whoever is given an array of NumPy may change it, and others that share its memory."""
+        if any(isinstance(each, Known) for side in trace_rows.sides(row) for each in self._arrays_within(side)):
+            known = [register for register, made in self._registers.items() if isinstance(made, Known)]
+            self._registers.update((register, Opaque("an array of NumPy", called=True)) for register in known)
+
+    def _arrays_within(self, value: Any) -> Iterator[Any]:
+        if value[0] == "reg" and value[1] in self._registers:
+            yield self._registers[value[1]]
+            return
+        content = self._content(value)
+        if content[0] in {"tuple", "list"}:
+            for part in content[-1]:
+                yield from self._arrays_within(part)
 
     def _takes_data(self, row: Mapping[str, Any], values: Mapping[str, Value]) -> bool:
         """It is given what the data of tensors decides."""
@@ -619,14 +720,6 @@ class Builder:
         made = (region or "", *(user or innermost))
         self._places[frame] = made
         return made
-
-
-def _computed(op: str, operands: list[Any]) -> Any:
-    """What arithmetic gives for numbers."""
-    try:
-        return NUMBERS[op](*operands)
-    except (KeyError, TypeError, ValueError, ArithmeticError):
-        return Opaque("a number")
 
 
 def _key(value: Any) -> Any:

@@ -1,6 +1,6 @@
 """Objects of Python that stand among the arguments of a graph while it is built, and that it cannot hold."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pijit.graph.model import Slice
@@ -14,6 +14,14 @@ class Opaque:
         self.called = called  # an opaque call has given it
 
 
+class Known(Opaque):
+    """An array of NumPy that is the same in each call."""
+
+    def __init__(self, made: Any) -> None:
+        super().__init__("an array of NumPy", called=True)
+        self.made = made
+
+
 def plain(argument: Any) -> Any:
     """Lists as tuples, as arguments have them."""
     if isinstance(argument, list | tuple):
@@ -21,15 +29,22 @@ def plain(argument: Any) -> Any:
     return argument
 
 
+def opaque_in(argument: Any) -> Iterator[Opaque]:
+    """The opaque objects in it."""
+    if isinstance(argument, Opaque):
+        yield argument
+    elif isinstance(argument, Slice):
+        yield from opaque_in((argument.start, argument.stop, argument.step))
+    elif isinstance(argument, tuple | list):
+        for each in argument:
+            yield from opaque_in(each)
+    elif isinstance(argument, Mapping):
+        yield from opaque_in(tuple(argument.values()))
+
+
 def holds_opaque(argument: Any) -> bool:
     """An opaque object is in it."""
-    if isinstance(argument, Opaque):
-        return True
-    if isinstance(argument, Slice):
-        return holds_opaque((argument.start, argument.stop, argument.step))
-    if isinstance(argument, tuple | list):
-        return any(map(holds_opaque, argument))
-    return isinstance(argument, Mapping) and any(map(holds_opaque, argument.values()))
+    return next(opaque_in(argument), None) is not None
 
 
 def without_opaque(argument: Any) -> Any:

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from pijit import _torch_objects
 from pijit.graph.model import Argument, Value
 from pijit.graph.torch_calls import NUMBERS
+from pijit.graph.vocabulary import rows
 
 # The parameters of `run_backward`, in order.
 _ENGINE = ("roots", "gradients", "keep_graph", "create_graph", "inputs", "allow_unreachable", "accumulate")
@@ -31,7 +32,7 @@ _ROWS: dict[Callable[..., Any], str] = {
 }
 _KINDS: dict[Any, str] = {int: "int", float: "float", bool: "bool"}
 # A node of operands that stand in a tuple and a dict.
-_SPREAD = 2**32 - 1
+SPREAD = 2**32 - 1
 
 
 class Store(NamedTuple):
@@ -70,7 +71,11 @@ def number_row(row: Mapping[str, Any]) -> tuple[str, str] | None:
         name, kind = _ROWS.get(callable_[1]), _KINDS.get(type_[1])
     except TypeError:  # it has no hash
         return None
-    return (name, kind) if name is not None and kind is not None else None
+    if name is None or kind is None:
+        return None
+    parameters = rows()[name].parameters
+    fits = sum(each.required for each in parameters) <= len(row["operands"]) <= len(parameters)
+    return (name, kind) if fits and row.get("aux", 0) == 0 else None
 
 
 def engine_call(row: Mapping[str, Any], content: Callable[[Any], Any]) -> EngineCall | None:
@@ -110,7 +115,7 @@ def spread(row: Mapping[str, Any], content: Callable[[Any], Any]) -> tuple[Seque
         row: the node.
         content: gives for a value of the trace what the object is built of, or the value itself.
     """
-    if row["aux"] != _SPREAD or not row["operands"]:
+    if row["aux"] != SPREAD or not row["operands"]:
         return None
     positional = content(row["operands"][0])
     named = content(row["operands"][1]) if len(row["operands"]) > 1 else ("dict", None, [])

@@ -26,13 +26,25 @@ def outs(row: Mapping[str, Any]) -> list[int]:
     return found
 
 
+# What torch calls its namespaces, and how a program says it.
+_SPACES = {"_VariableFunctionsClass": "torch", "TensorBase": "Tensor", "_VariableFunctions": "torch"}
+
+
 def callable_name(row: Mapping[str, Any]) -> str:
-    """What it calls."""
+    """What it calls, as a program says it."""
     value = row.get("a")
     thing = value[1] if value is not None and value[0] == "const" else None
     if value is not None and value[0] == "unknown" and "<" not in value[1]:
         return str(value[1])
-    return getattr(thing, "__qualname__", None) or getattr(thing, "__name__", None) or str(row["op"])
+    if thing is None:
+        return str(row["op"])
+    name = getattr(thing, "__qualname__", None) or getattr(thing, "__name__", None)
+    if name is None:  # a store, or the call of an object
+        return type(thing).__qualname__ if row["op"] in {"opaque", "pure"} else str(row["op"])
+    first, _, rest = str(name).partition(".")
+    if "pybind11" in first:  # the record in which pybind11 keeps a function
+        return rest or "a function of C++"
+    return f"{_SPACES[first]}.{rest}" if first in _SPACES else str(name)
 
 
 def compares_identity(row: Mapping[str, Any]) -> bool:

@@ -17,11 +17,23 @@ from pijit.graph.build.forms_without_data import FORMS
 from pijit.graph.model import Graph, Node, Slice, Value, replaced, values_of
 from pijit.graph.model.branches import given, graphs_of, is_branch, kind_of, outputs_of
 from pijit.graph.run import bind
+from pijit.graph.torch_calls import NUMBERS
 from pijit.graph.torch_run import torch_caller
+from pijit.graph.vocabulary.maths import OF_FLOATS
 
 _LONGEST = 12  # operations in the expression of a size
-# What stands for a number that comes in; sizes that are computed of it are not known.
-_NUMBERS = {"float": 0.5}
+
+
+class _Some(float):
+    """What stands for a float of which nothing is known; sizes that are computed of it are not known."""
+
+
+# What stands for a number that comes in.
+_NUMBERS = {"float": _Some(0.5)}
+# Rows that give for a size a float that torch has no expression for.
+_OF_FLOATS = {f"scalar_{name}" for name in (*OF_FLOATS, "hypot", "atan2", "fmod")}
+# Rows that give an int for a size, of which torch has no expression.
+_OF_INTS = {"scalar_isqrt", "scalar_gcd"}
 
 
 def typed(
@@ -185,6 +197,14 @@ def _anywhere(index: Any, values: Mapping[str, Any], listed: bool = False) -> An
     return 0 if listed or _is_of_data(values[index.name]) else index
 
 
+def _unknown() -> tuple[type[Exception], ...]:
+    """What torch raises where the data of a tensor decides the size or the number that an operator gives."""
+    from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicOutputShapeException
+    from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
+
+    return GuardOnDataDependentSymNode, DataDependentOutputException, DynamicOutputShapeException
+
+
 class _Scope:
     """What is known in a graph: tensors without data and numbers, and the scopes of the graphs in its nodes."""
 
@@ -281,7 +301,12 @@ class _Typing:
                 if value is not None:
                     values[value.name] = None
             return
-        if node.op in {"item_bool", "item_not"}:  # only decisions take them
+        if node.op in NUMBERS and self._is_unknown_number(node, values):
+            kind = node.results[0].kind if node.results[0] is not None else "float"
+            bind(
+                node, {"float": _NUMBERS["float"], "bool": True}.get(kind) or self._env.create_unbacked_symint(), values
+            )
+        elif node.op in {"item_bool", "item_not"}:  # only decisions take them
             bind(node, True, values)
         elif node.op in {"item", "item_float"} and node.results[0] is not None and node.results[0].kind == "float":
             bind(node, _NUMBERS["float"], values)  # no size depends on it
@@ -289,6 +314,14 @@ class _Typing:
             self._decide(node, values)
         else:
             self._run(node, values, _whole_number if node.op == "item_int" else call)
+
+    @staticmethod
+    def _is_unknown_number(node: Node, values: Mapping[str, Any]) -> bool:
+        """A number that follows from one of which nothing is known, or that torch has no expression for."""
+        given = [values[value.name] for value in node.operands]
+        if any(isinstance(each, _Some) for each in given):
+            return True
+        return node.op in _OF_FLOATS | _OF_INTS and any(hasattr(each, "node") for each in given)
 
     @staticmethod
     def _decide(node: Node, values: Mapping[str, Any]) -> None:
@@ -314,9 +347,7 @@ class _Typing:
         try:
             made = self._forms.call(node, values, call)
         except Exception as error:
-            from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
-
-            known = of_data or isinstance(error, GuardOnDataDependentSymNode | ZeroDivisionError)
+            known = of_data or isinstance(error, (*_unknown(), ZeroDivisionError))
             if not known and not (node.is_foreign and _has_no_form(error)):
                 raise
             values.update((value.name, None) for value in node.results if value is not None)

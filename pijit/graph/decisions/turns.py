@@ -92,9 +92,9 @@ class TurnBuilder(Builder):
             )
         return made
 
-    def _foreign(self, row: Mapping[str, Any], name: str = "") -> None:
+    def _foreign(self, row: Mapping[str, Any], name: str = "", source: str = "") -> None:
         before = len(self._effects)
-        super()._foreign(row, name)
+        super()._foreign(row, name, source)
         if len(self._effects) > before:
             self._emit(row, EFFECT, {"what": self._effects[-1].what}, ())
 

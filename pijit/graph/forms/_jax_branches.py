@@ -4,16 +4,23 @@ from collections.abc import Sequence
 from typing import Any
 
 import jax
+import jax.export
 import jax.numpy as jnp
 import numpy as np
 
 from pijit.errors import ExportError
 from pijit.graph.forms import numbers
 from pijit.graph.forms._types import category
+from pijit.graph.vocabulary.maths import OF_FLOATS
 
 
 def _traced(*given: Any) -> bool:
     return any(isinstance(each, jax.core.Tracer) for each in jax.tree_util.tree_leaves(given))
+
+
+def _open(*given: Any) -> bool:
+    """Python's own functions cannot compute with it: an array that is not known yet, or a size that stays free."""
+    return _traced(*given) or any(map(jax.export.is_symbolic_dim, given))
 
 
 def _strong(x: Any) -> Any:
@@ -67,10 +74,38 @@ class Branches:
         return jnp.trunc(x).astype(np.int64) if _traced(x) else int(x)
 
     def scalar_float(self, x: Any) -> Any:
-        return jnp.asarray(x, np.float64) if _traced(x) else float(x)
+        return jnp.asarray(x, np.float64) if _open(x) else float(x)
 
     def scalar_min(self, x: Any, y: Any) -> Any:
         return jnp.where(y < x, y, x) if _traced(x, y) else min(x, y)
 
     def scalar_max(self, x: Any, y: Any) -> Any:
         return jnp.where(y > x, y, x) if _traced(x, y) else max(x, y)
+
+    def scalar_round(self, x: Any, y: Any = None) -> Any:
+        if not _open(x):
+            return round(x, y)
+        made = jnp.round(jnp.asarray(x, np.float64), y or 0)
+        return made.astype(np.int64) if y is None else made
+
+
+# Functions of the module math, and their names in JAX where they have another one.
+_NAMES = {"asin": "arcsin", "acos": "arccos", "atan": "arctan", "atan2": "arctan2"}
+
+
+def _function(name: str) -> Any:
+    own = jax.lax.erf if name == "erf" else getattr(jnp, _NAMES.get(name, name))
+    whole = name in {"floor", "ceil", "trunc"}
+
+    def form(self: Branches, x: Any, **more: Any) -> Any:
+        given = (x, *more.values())
+        if not _open(*given):
+            return numbers.FORMS[f"scalar_{name}"](*given)
+        made = own(*(jnp.asarray(each, np.float64) for each in given))
+        return made.astype(np.int64) if whole else made
+
+    return form
+
+
+for _name in (*OF_FLOATS, "floor", "ceil", "trunc", "hypot", "atan2", "fmod"):
+    setattr(Branches, f"scalar_{_name}", _function(_name))

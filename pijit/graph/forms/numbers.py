@@ -3,11 +3,13 @@
 The graphs in "cond" and "while" are functions here, which take arrays and numbers and give tuples.
 """
 
+import math
 import operator
 from collections.abc import Callable
 from typing import Any
 
 from pijit.errors import ExportError
+from pijit.graph.vocabulary.maths import OF_FLOATS
 
 
 def check(x: Any, expected: Any) -> None:
@@ -73,6 +75,10 @@ FORMS: dict[str, Callable[..., Any]] = {
     "scalar_truth": _unary(bool),
     "scalar_int": _unary(int),
     "scalar_float": _unary(float),
+    **{f"scalar_{name}": _unary(getattr(math, name)) for name in OF_FLOATS},
+    **{f"scalar_{name}": _unary(getattr(math, name)) for name in ("floor", "ceil", "trunc", "isqrt")},
+    "scalar_round": lambda x, y=None: round(x, y),
+    **{f"scalar_{name}": _binary(getattr(math, name)) for name in ("gcd", "hypot", "atan2", "fmod")},
     "item": lambda x: x.item(),
     "item_int": lambda x: int(x.item()),
     "item_float": lambda x: float(x.item()),

@@ -1,5 +1,9 @@
 """Rows of mathematics: elementwise, comparison, reductions, linear algebra, Fourier transform, numbers."""
 
+# Functions of the module math that give a float for a number; each is a row "scalar_NAME".
+OF_FLOATS: tuple[str, ...] = ("sqrt", "exp", "log", "log2", "log10", "log1p", "expm1", "sin", "cos", "tan", "asin")
+OF_FLOATS += ("acos", "atan", "sinh", "cosh", "tanh", "erf")
+
 MATHS: dict[str, list[tuple[str, ...]]] = {
     "elementwise": [
         ("add(x, y, alpha=1)", "x + alpha * y", "add.Tensor", "add.Scalar"),
@@ -207,7 +211,7 @@ MATHS: dict[str, list[tuple[str, ...]]] = {
     ],
     "linear algebra": [
         ("matmul(x, y)", "matrix product, batched over leading axes", "matmul", "mm", "bmm", "mv", "linalg_matmul"),
-        ("dot(x, y)", "the sum of x * y of two vectors", "dot", "inner"),
+        ("dot(x, y)", "the sum of x * y of two vectors; of arrays over the last axis of both", "dot", "inner"),
         ("vecdot(x, y, axis=-1)", "the sum of conj(x) * y along an axis", "linalg_vecdot"),
         ("det(x)", "determinants of the matrices on the last two axes", "det", "linalg_det"),
         ("inv(x)", "inverses of the matrices on the last two axes", "inverse", "linalg_inv"),
@@ -291,6 +295,13 @@ MATHS: dict[str, list[tuple[str, ...]]] = {
         ("scalar_truth(x)", "bool(x)"),
         ("scalar_int(x)", "int(x)"),
         ("scalar_float(x)", "float(x)"),
+        *((f"scalar_{name}(x)", f"math.{name}(x), a float") for name in OF_FLOATS),
+        *((f"scalar_{name}(x)", f"math.{name}(x), an int") for name in ("floor", "ceil", "trunc", "isqrt")),
+        ("scalar_round(x, y=None)", "round(x), an int, or to y digits"),
+        ("scalar_gcd(x, y)", "the largest int that divides both"),
+        ("scalar_hypot(x, y)", "math.hypot(x, y)"),
+        ("scalar_atan2(x, y)", "math.atan2(x, y)"),
+        ("scalar_fmod(x, y)", "math.fmod(x, y)"),
         ("check(x, expected)", "nothing; an error if the number x is not what the recorded call decided on"),
     ],
     "decisions on data": [

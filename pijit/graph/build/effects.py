@@ -1,0 +1,33 @@
+"""Which calls and stores of Python change something that is still there after the call."""
+
+import re
+import types
+from collections.abc import Mapping
+from typing import Any
+
+_STORES = {"setattr", "delattr", "setitem", "delitem", "setcell"}
+_METHODS = (types.MethodDescriptorType, types.WrapperDescriptorType)
+# Classes whose objects nothing can change, so that their methods only compute.
+_FIXED = (str, bytes, int, float, bool, complex, tuple, frozenset, range, type(None), re.Pattern, re.Match)
+_PURE: set[Any] = {len, repr, id, hash, isinstance, issubclass, callable, format, ord, chr, ascii, bin, hex, type}
+_PURE |= {dict, list, tuple, set, frozenset, str, int, float, bool, range, slice}
+
+
+def changed(row: Mapping[str, Any]) -> Any:
+    """The object that a store changes, or on which a method of C code is called, as a value of the trace."""
+    if row["op"] in _STORES:
+        return row["a"]
+    callable_ = row["a"][1] if row.get("a") is not None and row["a"][0] == "const" else None
+    operands = row.get("operands") or [("none",)]
+    return operands[0] if isinstance(callable_, _METHODS) else ("none",)
+
+
+def is_pure(row: Mapping[str, Any]) -> bool:
+    """A call of C code that only computes."""
+    if row.get("a") is None or row["a"][0] != "const":
+        return False
+    callable_ = row["a"][1]
+    try:
+        return (isinstance(callable_, _METHODS) and callable_.__objclass__ in _FIXED) or callable_ in _PURE
+    except TypeError:  # it has no hash
+        return False

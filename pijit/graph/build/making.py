@@ -1,0 +1,72 @@
+"""Nodes that stand for calls of Python: what `known_calls` and `creation` ask the builder for."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from pijit.graph import vocabulary
+from pijit.graph.build.opaque_objects import Opaque, plain
+from pijit.graph.model import Value
+from pijit.graph.torch_calls import NUMBERS
+
+
+class Making:
+    """Makes nodes by what they mean; the builder says where they go, and what values are called."""
+
+    def _emit(self, row: Mapping[str, Any], op: str, arguments: Mapping[str, Any], results: Any, **more: Any) -> None:
+        raise NotImplementedError
+
+    def _fresh(self, wanted: str) -> str:
+        raise NotImplementedError
+
+    def _tensor(self, tensor: Any, source: Any = ()) -> Value:
+        raise NotImplementedError
+
+    def number(self, row: Mapping[str, Any], op: str, operands: list[Any], kind: str) -> Any:
+        """The result of a row of numbers."""
+        if not any(isinstance(each, Value) for each in operands):
+            return computed(op, operands)
+        result = Value(self._fresh(op), kind)  # type: ignore[arg-type]
+        self._emit(row, op, dict(zip(("x", "y"), operands, strict=False)), (result,))
+        return result
+
+    def operator(
+        self, row: Mapping[str, Any], name: str, operands: list[Any], words: Mapping[str, Any] | None = None
+    ) -> Any:
+        """The tensor that an operator of torch gives; it has a row."""
+        found = vocabulary.row_of(name)
+        assert found is not None, name
+        named = vocabulary.neutral(name, [("", plain(each)) for each in operands])
+        op = found[0].name if named is None else named[0]
+        taken: dict[str, Any] = {}
+        if named is None:
+            taken.update((str(slot), plain(each)) for slot, each in zip(found[1].slots, operands, strict=False))
+        else:
+            taken.update(named[1])
+        result = Value(self._fresh(op))
+        self._emit(row, op, {**taken, **(words or {})}, (result,), origin=name)
+        return result
+
+    def astype(self, row: Mapping[str, Any], array: Any, words: Mapping[str, Any]) -> Any:
+        """The array in a dtype, or on a device."""
+        result = Value(self._fresh("astype"))
+        origin = "aten::to.dtype" if "device" not in words else "aten::to.dtype_layout"
+        self._emit(row, "astype", {"x": array, **words}, (result,), origin=origin)
+        return result
+
+    def item(self, row: Mapping[str, Any], array: Any) -> Any:
+        """The only element of an array as a float."""
+        result = Value(self._fresh("item"), "float")
+        self._emit(row, "item_float", {"x": array}, (result,), origin="tensor::float")
+        return result
+
+    def constant(self, tensor: Any) -> Value:
+        """The value of a tensor that every call has."""
+        return self._tensor(tensor)
+
+
+def computed(op: str, operands: list[Any]) -> Any:
+    """What arithmetic gives for numbers."""
+    try:
+        return NUMBERS[op](*operands)
+    except (KeyError, TypeError, ValueError, ArithmeticError):
+        return Opaque("a number")

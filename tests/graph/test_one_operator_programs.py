@@ -1,0 +1,54 @@
+"""Programs of one operator go right in every format, or are refused with the operator and the line; none goes wrong."""
+
+from __future__ import annotations
+
+import re
+import warnings
+
+import pytest
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("onnxruntime")
+from one_operator_programs import GROUPS, PROGRAMS, verdict  # noqa: E402
+
+pytestmark = pytest.mark.torch
+
+# Programs that are no one graph of operators: data decides, numbers leave torch, or CPython does it alone.
+REFUSED = {
+    "F.gaussian_nll_loss(x, y, p)",
+    "F.ctc_loss(q.permute(2, 0, 1).log_softmax(2), j[:, :2] % 3 + 1, (9,) * x.shape[0], (2,) * x.shape[0])",
+    *("x + sum(x[0].tolist())", "x.tolist()", "x.tolist()[0]", "x.numpy()", "np.asarray(x).sum()", "x.get_device()"),
+    *("x + math.comb(x.shape[0], 2)", "x + math.factorial(x.shape[0])"),
+    *("max(x[0])", "min(w)", "max(z, z * 2)", "x.apply_(abs)", "x.map_(y, lambda a, b: a)", "str(x.dtype)"),
+    *("list(map(torch.sin, x))", "reduce(torch.add, [x, y, p])", "reduce(operator.mul, x)"),
+    *("list(itertools.accumulate([x, y], torch.add))", "[a - b for a, b in itertools.pairwise([x, y, p])]"),
+    *(text for _, text in PROGRAMS if "from_numpy(a)" in text),  # arrays that change
+    *("{x: 1}[x] + x", "x in {x}", "list({x: y}.values())[0]", "operator.itemgetter(0)(x)", "x.__getitem__(0)"),
+    *("torch.return_types.max((x, i)).values", "collections.namedtuple('P', 'a b')(x, y).a"),
+}
+# Messages of what no line of the program is the cause of.
+WITHOUT_LINE = {"str(x.dtype)"}
+
+
+@pytest.mark.parametrize("group", GROUPS)
+def test_no_program_goes_wrong(group: str) -> None:
+    wrong, refused = {}, set()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for _, text in (each for each in PROGRAMS if each[0] == group):
+            found = verdict(text)
+            bad = {name: said for name, said in found.items() if said.startswith(("wrong", "error", "invalid"))}
+            if bad:
+                wrong[text] = bad
+            for said in found.values():
+                if said.startswith("refused"):
+                    assert ":1" in said or text in WITHOUT_LINE, (text, said)
+                    assert not re.search("run runs|pybind11", said), (text, said)
+            if found.get("fx", "").startswith("refused"):
+                refused.add(text)
+    assert not wrong
+    assert refused <= REFUSED
+
+
+def test_few_programs_are_refused() -> None:
+    assert len(REFUSED) < 0.05 * len(PROGRAMS)

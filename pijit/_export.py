@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from pijit import _formats
+from pijit._formats import _left_out
 from pijit._usage_errors import describe, nearest
 from pijit.errors import ExportError, PijitError, UsageError
 from pijit.graph import Graph
@@ -211,6 +212,8 @@ def export(
         made = module.make_of_call(fn, args, kwargs or {}, decisions=decisions, dynamic=dynamic, **options)
     else:
         graph = _graph_of(fn, args, kwargs, dynamic, decisions, also)
+        if graph is not fn:
+            _left_out.warn(graph, module.NAME, stacklevel=2)
         made = module.make(with_sizes(graph, dynamic), dynamic=dynamic, **options)
     if target is None:
         return made

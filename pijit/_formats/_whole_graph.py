@@ -18,12 +18,29 @@ def check_whole(graph: Graph, format: str) -> None:
             )
 
 
+# What to write instead of a function of Python, by its name.
+_INSTEAD = {
+    **dict.fromkeys(("max", "min"), "It compares tensors one by one: use `torch.maximum`, `x.max()` or `x.amax(...)`"),
+    **dict.fromkeys(("sorted", "list.sort"), "It compares tensors one by one: use `torch.sort`"),
+    **dict.fromkeys(
+        ("Tensor.tolist", "Tensor.numpy", "asarray", "array"), "Keep to tensors: there the values leave torch"
+    ),
+    **dict.fromkeys(("map", "list", "tuple", "reduce"), "Write a loop, or give it a function of Python"),
+    "Tensor.apply_": "Use operators on whole tensors",
+    "Tensor.map_": "Use operators on whole tensors",
+}
+
+
 def _what(node: Node) -> str:
     name = node.op.removeprefix(_PYTHON)
     if node.op == DECISION:
         return "the program decides on the data of a tensor"
     if name == "rest":
         return f"the call was recorded up to here only: {node.origin}" if node.origin else "recording stopped"
+    if name in {"run", "opaque"}:
+        return "what the program does here is not followed: CPython runs it"
+    if node.origin:
+        return f"{name} has no place in the graph: {node.origin}, which a graph cannot say"
     return f"{name} runs in CPython"
 
 
@@ -33,4 +50,7 @@ def _try(node: Node) -> str:
             "Move that out of the function, or export with `decisions='assume'`: the graph then holds for data that "
             "decides as this call's does"
         )
+    found = _INSTEAD.get(node.op.removeprefix(_PYTHON))
+    if found is not None:
+        return f"{found}; or move that out of the function"
     return "Move that out of the function, or export the parts of the graph one by one"

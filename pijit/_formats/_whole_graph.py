@@ -34,7 +34,8 @@ _INSTEAD = {
 def _what(node: Node) -> str:
     name = node.op.removeprefix(_PYTHON)
     if node.op == DECISION:
-        return "the program decides on the data of a tensor"
+        more = f": {node.origin}, which a graph cannot say" if node.origin else ""
+        return f"the program decides on {'a number' if more else 'the data of a tensor'}{more}"
     if name == "rest":
         return f"the call was recorded up to here only: {node.origin}" if node.origin else "recording stopped"
     if name in {"run", "opaque"}:
@@ -45,7 +46,7 @@ def _what(node: Node) -> str:
 
 
 def _try(node: Node) -> str:
-    if node.op == DECISION:
+    if node.op == DECISION and not node.origin:
         return (
             "Move that out of the function, or export with `decisions='assume'`: the graph then holds for data that "
             "decides as this call's does"

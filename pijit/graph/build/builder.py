@@ -283,14 +283,8 @@ class Builder(Making):
             if row.get("built", ("",))[0] == "list":
                 self._fresh_lists.add(row["out"])
             return
-        pending = list(trace_rows.sides(row)) if self._fresh_lists else []
-        while pending:
-            value = pending.pop()
-            if value[0] == "reg" and value[1] in self._built:
-                self._fresh_lists.discard(value[1])
-                value = self._built[value[1]]
-            if value[0] in {"tuple", "list"}:
-                pending += value[-1]
+        if self._fresh_lists:
+            self._fresh_lists.difference_update(trace_rows.mentioned(row, self._content))
 
     def _content(self, value: Any) -> Any:
         """What an object is built of, where the trace builds it; else the value itself."""
@@ -575,7 +569,7 @@ class Builder(Making):
 
     def _check(self, row: Mapping[str, Any], value: Any, expected: Any) -> None:
         if isinstance(value, Opaque) and value.called:
-            self._emit(row, "python::decision", {"expected": expected}, ())
+            self._emit(row, DECISION, {"expected": expected}, (), origin=f"it hangs on what {value.what} gives")
         if not isinstance(value, Value):
             return
         decides = value.name in self._of_data
@@ -594,7 +588,8 @@ class Builder(Making):
         if isinstance(value, Value) and value.kind == "bool":
             self._check(row, value, row["b"][1])
         elif row["a"][0] == "reg" and row["a"][1] in self._of_python:
-            self._emit(row, DECISION, {"expected": row["b"][1]}, ())
+            what = value.what if isinstance(value, Opaque) else "a function"
+            self._emit(row, DECISION, {"expected": row["b"][1]}, (), origin=f"it hangs on what {what} gives")
 
     def _decided(self, value: Value, expected: Any) -> tuple[Value, Any]:
         """The tensor that a decision looks at, and what it has to be: formats can check it without a number."""
@@ -621,9 +616,8 @@ class Builder(Making):
             if row["op"] in _STORES and not self._is_new(row["a"]):
                 key, value = (row[side] for side in _STORES[row["op"]])
                 self.stores.append(Store(str(key[-1]), self._argument(value), file, line))
-            if row["op"] == "pure" and self._takes_data(row, values) and not trace_rows.compares_identity(row):
-                self._of_python.update(outs)
-                self._registers.update((each, Opaque(what, called=True)) for each in outs)
+            if row["op"] == "pure":
+                self._follow(row, what, values)
             return
         given = any(value.kind == "tensor" for value in values.values())
         if row["op"] == "opaque" and trace_rows.asks_for_class(row) and not tensors:
@@ -634,6 +628,7 @@ class Builder(Making):
             if not effects.is_pure(row):
                 self._effects.append(Effect(what, tuple(values.values()), file, line))
             self._registers.update((each, Opaque(what, called=True)) for each in outs)
+            self._follow(row, what, values)
             return
         arguments: dict[str, Argument] = {f"x{at}": value for at, value in enumerate(values.values())}
         results = tuple(self._result(each, f"python::{what}", self._kind(each)) for each in outs)
@@ -643,18 +638,19 @@ class Builder(Making):
 
     def _forget_arrays(self, row: Mapping[str, Any]) -> None:
         """Whoever is given an array of NumPy may change it, and others that share its memory."""
-        if any(isinstance(each, Known) for side in trace_rows.sides(row) for each in self._arrays_within(side)):
+        if any(isinstance(self._registers.get(each), Known) for each in trace_rows.mentioned(row, self._content)):
             known = [register for register, made in self._registers.items() if isinstance(made, Known)]
             self._registers.update((register, Opaque("an array of NumPy", called=True)) for register in known)
 
-    def _arrays_within(self, value: Any) -> Iterator[Any]:
-        if value[0] == "reg" and value[1] in self._registers:
-            yield self._registers[value[1]]
+    def _follow(self, row: Mapping[str, Any], what: str, values: Mapping[str, Value]) -> None:
+        """What a function of Python makes of data, or of sizes: what it decides is not known of others."""
+        if not effects.looks_at_content(row) or trace_rows.compares_identity(row):
             return
-        content = self._content(value)
-        if content[0] in {"tuple", "list"}:
-            for part in content[-1]:
-                yield from self._arrays_within(part)
+        numbers = any(value.kind != "tensor" for value in values.values())
+        data = row["op"] == "pure" and self._takes_data(row, values)
+        if data or numbers or any(side[0] == "reg" and side[1] in self._of_python for side in trace_rows.sides(row)):
+            self._of_python.update(trace_rows.outs(row))
+            self._registers.update((each, Opaque(what, called=True)) for each in trace_rows.outs(row))
 
     def _takes_data(self, row: Mapping[str, Any], values: Mapping[str, Value]) -> bool:
         """It is given what the data of tensors decides."""

@@ -31,3 +31,18 @@ def is_pure(row: Mapping[str, Any]) -> bool:
         return (isinstance(callable_, _METHODS) and callable_.__objclass__ in _FIXED) or callable_ in _PURE
     except TypeError:  # it has no hash
         return False
+
+
+# They look at the class of an object, or at the object itself, whatever is in it.
+_OF_CLASS = {isinstance, issubclass, type, id, callable, hasattr, getattr, print}
+
+
+def looks_at_content(row: Mapping[str, Any]) -> bool:
+    """What a call of C code gives may hang on the numbers that it is given."""
+    if row["op"] == "pure":
+        return True
+    try:
+        own = row["a"][0] == "const" and row["a"][1] not in _OF_CLASS
+    except TypeError:  # it has no hash
+        return False
+    return own and (is_pure(row) or getattr(row["a"][1], "__module__", "") in {"_operator", "math"})

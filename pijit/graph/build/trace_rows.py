@@ -2,7 +2,7 @@
 
 import operator
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from pijit.graph.model import Node, values_of
@@ -16,6 +16,18 @@ def sides(row: Mapping[str, Any]) -> Iterator[Any]:
     yield from row.get("operands", ())
     if row.get("call"):
         yield from (value for _, value, _ in row["call"]["arguments"])
+
+
+def mentioned(row: Mapping[str, Any], content: Callable[[Any], Any]) -> Iterator[int]:
+    """The registers that it takes, also in tuples and lists; `content` gives what the trace builds an object of."""
+    pending = list(sides(row))
+    while pending:
+        value = pending.pop()
+        if value[0] == "reg":
+            yield value[1]
+        inner = content(value)
+        if inner[0] in {"tuple", "list"}:
+            pending += inner[-1]
 
 
 def outs(row: Mapping[str, Any]) -> list[int]:

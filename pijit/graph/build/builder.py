@@ -19,10 +19,10 @@ from typing import Any, Literal
 from pijit import _torch_objects
 from pijit.errors import ExportError
 from pijit.graph import vocabulary
-from pijit.graph.build import creation, effects, functions, known_calls, lists, operators, python_calls, trace_rows
+from pijit.graph.build import effects, functions, lists, operators, python_calls, trace_rows
 from pijit.graph.build.arguments import Leaf, is_shallow
 from pijit.graph.build.autocast import Modes
-from pijit.graph.build.making import Making, computed
+from pijit.graph.build.making import MAKERS, Making, computed
 from pijit.graph.build.modules import Modules
 from pijit.graph.build.opaque_objects import Known, Opaque, holds_opaque, opaque_in, plain, without_opaque
 from pijit.graph.build.python_calls import Store
@@ -71,13 +71,6 @@ _WORDS = {"self": "x"}
 _STORES = {"setattr": ("b", "c"), "setitem": ("b", "c"), "setcell": ("a", "b")}
 _CALLS = {"call", "pure", "opaque"}
 _LONGEST_RANGE = 10_000
-# Callables of torch, or of Python on tensors, whose operators the trace does not name.
-_MAKERS = {
-    "torch::tensor": creation.tensor,
-    "torch::as_tensor": creation.as_tensor,
-    "torch::Tensor.new_tensor": creation.new_tensor,
-    **known_calls.OF_TORCH,
-}
 _LITERALS = (int, float, complex, bool, str, type(None), type(...))
 
 
@@ -417,37 +410,8 @@ class Builder(Making):
         for call in lists.apart(row["call"]):
             self._call_one(row, call)
 
-    def _known_call(self, row: Mapping[str, Any]) -> bool:
-        """A call of Python that a graph says in its own words."""
-        call = known_calls.call_of(row["a"][1]) if row["a"][0] == "const" else None
-        if call is None or row["aux"] == python_calls.SPREAD:
-            return False
-        given = [self._argument(each) for each in row.get("operands", ())]
-        names = row["b"][1] if row.get("b") is not None and row["b"][0] == "const" else ()
-        names = names if isinstance(names, tuple) else ()
-        first = len(given) - len(names)
-        made = call(self, row, given[:first], dict(zip(names, given[first:], strict=True)))
-        if made is known_calls.UNKNOWN:
-            return False
-        for register in trace_rows.outs(row):
-            self._registers[register] = made
-        return True
-
-    def _makes_tensor(self, row: Mapping[str, Any], call: Mapping[str, Any]) -> bool:
-        """A callable of torch that makes a tensor of what it is given: `torch.tensor([n, 2.5])`."""
-        maker = _MAKERS.get(call["name"])
-        registers = [each for each in call["results"] if isinstance(each, int)]
-        if maker is None or len(registers) != 1:
-            return False
-        given = [(name, self._argument(value)) for name, value, _ in call["arguments"]]
-        made = maker(self, row, [each for name, each in given if not name], {name: v for name, v in given if name})
-        if made is known_calls.UNKNOWN:
-            return False
-        self._registers[registers[0]] = made
-        return True
-
     def _call_one(self, row: Mapping[str, Any], call: Mapping[str, Any]) -> None:
-        if call["name"] in _MAKERS and self._makes_tensor(row, call):
+        if call["name"] in MAKERS and self._makes_tensor(row, call):
             return
         registers = [each for one in call["results"] for each in (one if isinstance(one, list) else [one])]
         arguments = [(name, self._operand(call["name"], name, value)) for name, value, _ in call["arguments"]]

@@ -4,13 +4,24 @@ from collections.abc import Mapping
 from typing import Any
 
 from pijit.graph import vocabulary
+from pijit.graph.build import creation, known_calls, python_calls, trace_rows
 from pijit.graph.build.opaque_objects import Opaque, plain
 from pijit.graph.model import Value
 from pijit.graph.torch_calls import NUMBERS
 
+# Callables of torch, or of Python on tensors, whose operators the trace does not name.
+MAKERS = {
+    "torch::tensor": creation.tensor,
+    "torch::as_tensor": creation.as_tensor,
+    "torch::Tensor.new_tensor": creation.new_tensor,
+    **known_calls.OF_TORCH,
+}
+
 
 class Making:
     """Makes nodes by what they mean; the builder says where they go, and what values are called."""
+
+    _registers: dict[int, Any]
 
     def _emit(self, row: Mapping[str, Any], op: str, arguments: Mapping[str, Any], results: Any, **more: Any) -> None:
         raise NotImplementedError
@@ -20,6 +31,38 @@ class Making:
 
     def _tensor(self, tensor: Any, source: Any = ()) -> Value:
         raise NotImplementedError
+
+    def _argument(self, value: Any) -> Any:
+        raise NotImplementedError
+
+    def _known_call(self, row: Mapping[str, Any]) -> bool:
+        """A call of Python that a graph says in its own words."""
+        call = known_calls.call_of(row["a"][1]) if row["a"][0] == "const" else None
+        if call is None or row["aux"] == python_calls.SPREAD:
+            return False
+        given = [self._argument(each) for each in row.get("operands", ())]
+        names = row["b"][1] if row.get("b") is not None and row["b"][0] == "const" else ()
+        names = names if isinstance(names, tuple) else ()
+        first = len(given) - len(names)
+        made = call(self, row, given[:first], dict(zip(names, given[first:], strict=True)))
+        if made is known_calls.UNKNOWN:
+            return False
+        for register in trace_rows.outs(row):
+            self._registers[register] = made
+        return True
+
+    def _makes_tensor(self, row: Mapping[str, Any], call: Mapping[str, Any]) -> bool:
+        """A callable of torch that makes a tensor of what it is given: `torch.tensor([n, 2.5])`."""
+        maker = MAKERS.get(call["name"])
+        registers = [each for each in call["results"] if isinstance(each, int)]
+        if maker is None or len(registers) != 1:
+            return False
+        given = [(name, self._argument(value)) for name, value, _ in call["arguments"]]
+        made = maker(self, row, [each for name, each in given if not name], {name: v for name, v in given if name})
+        if made is known_calls.UNKNOWN:
+            return False
+        self._registers[registers[0]] = made
+        return True
 
     def number(self, row: Mapping[str, Any], op: str, operands: list[Any], kind: str) -> Any:
         """The result of a row of numbers."""

@@ -125,8 +125,6 @@ SPLIT = {
     "MultiheadAttention": "its forward pass calls math.sqrt of a size in training",
     "spectral_norm": "it writes with out= in training, which torch refuses under gradients",
 }
-# What says at another size that it is for the size of the capture.
-FIXED = {"GroupNorm": "a decision on the number of elements"}
 # What these formats say no to.
 REFUSED = {
     ("AdaptiveMaxPool2d", "onnx"): "the sizes of the image have to be known",
@@ -173,10 +171,6 @@ def test_in_torch(name, training):
         called(layer, LAYERS[name][1](2))  # as the module has been: running statistics were written
         for n in (2, 3):
             arguments = LAYERS[name][1](n)
-            if name in FIXED and n == 3:
-                with pytest.raises(AssertionError, match="another way"):
-                    module(*arguments)
-                continue
             state = {key: each.clone() for key, each in module.state_dict().items()}
             expected = called(layer, arguments)
             if not training:
@@ -200,10 +194,6 @@ def test_elsewhere(name, format):
         run = onnx_of(graph) if format == "onnx" else lambda *given: graph.run(*given, framework="numpy")
         for n in (2, 3):
             arguments = LAYERS[name][1](n)
-            if name in FIXED and n == 3:
-                with pytest.raises(Exception, match="decides on a size|check"):
-                    run(*arguments)
-                continue
             compare(run(*arguments), layer(*arguments), name, 1e-4)
 
 

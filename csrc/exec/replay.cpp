@@ -475,8 +475,8 @@ class Replay {
     side_ = trace_->tapes->turns.next(*trace_->segments, *trace_->tapes);
     timed_ = true;
     started_ = now();
-    plans_.begin(*trace_, 0, side_ == TapeTurns::Side::kTapes ? trace_->tapes : nullptr);
     if (side_ == TapeTurns::Side::kTapes) taped_.begin(*trace_, 0);
+    plans_.begin(*trace_, 0, side_ == TapeTurns::Side::kTapes ? trace_->tapes : nullptr);
   }
   // Another thread that wants the GIL has it as soon as the replay has ended, or a while after it was seen to want it.
   bool goes_on(size_t at) noexcept {
@@ -513,8 +513,8 @@ class Replay {
     trace_ = side;
     const bool both = side->segments != nullptr && side->tapes != nullptr;
     const bool by_plans = both && side->tapes->turns.next(*side->segments, *side->tapes) == TapeTurns::Side::kPlans;
-    plans_.begin(*side, at + 1, both && !by_plans ? side->tapes : nullptr);
     taped_.begin(*side, by_plans ? SIZE_MAX : at + 1);
+    plans_.begin(*side, at + 1, both && !by_plans ? side->tapes : nullptr);
     timed_ = false;
     return true;
   }

@@ -9,7 +9,8 @@
 //    and get the graph.
 // 3. Once the engine was replaced nothing is done again. Tensors that somebody may see get the graph of the pass that was
 //    watched, which the engine has gone through.
-// 4. The second replay of a trace is watched, and one later on where no tape has its forms.
+// 4. Stretches overlap where one begins before the engine of another. Each tape does its own nodes then, and is left alone.
+// 5. The second replay of a trace is watched, and one later on where no tape has its forms.
 #pragma once
 #include <memory>
 
@@ -35,27 +36,38 @@ class Taped {
   Turn arrive(size_t at) noexcept;
   void observed(size_t at) noexcept;
   // A tape has done something that a graph is needed for if the replay is left now.
-  bool is_running() const noexcept { return run_ != nullptr || maker_ != nullptr; }
+  bool is_running() const noexcept { return !going_.empty() || maker_ != nullptr; }
   // Before frames are rebuilt: what the tape did is done with autograd. False: memory is short.
   bool restore() noexcept;
 
  private:
-  void look_ahead(size_t from) noexcept;
-  Turn enter(size_t at);
-  Turn start(size_t at);
-  Turn step(size_t at) noexcept;
-  void leave() noexcept;
+  // One of the stretches that the replay is in.
+  struct Going {
+    TapedStretch* stretch;
+    size_t stop;                     // the next node at which something is to be done
+    size_t index = 0;                // the next of Tape::nodes(), or of the nodes that are watched
+    std::shared_ptr<Tape> tape;      // null: none has begun, or it is watched
+    std::unique_ptr<Tape::Run> run;  // of that tape
+  };
+
+  void look_ahead() noexcept;
+  void enter(TapedStretch* stretch);
+  bool begin_tape(Going* going);
+  Turn step(Going* going) noexcept;
+  void begin_watching(size_t at);
+  void end_watching() noexcept;
+  bool restore(Going* going) noexcept;
+  void remove_ended() noexcept;
 
   Reg* regs_;
   Doer doer_;
   const Trace* trace_ = nullptr;
   std::shared_ptr<Tapes> tapes_;  // held: the market may be changed in the middle of a replay
-  size_t next_ = 0;               // in tapes_
+  size_t next_ = 0;               // in tapes_: to be entered
   size_t stop_ = SIZE_MAX;
-  size_t index_ = 0;  // the next of Tape::nodes(), or of the nodes that are watched
-  std::shared_ptr<Tape> tape_;
-  std::unique_ptr<Tape::Run> run_;
-  std::unique_ptr<TapeMaker> maker_;
+  std::vector<Going> going_;
+  std::unique_ptr<TapeMaker> maker_;  // watches one stretch
+  Going watched_ = {};
 };
 
 }  // namespace pijit

@@ -183,10 +183,14 @@ class TapeMaker {
   // Around a node of the stretch.
   virtual bool begin(size_t index, const Reg* regs) noexcept = 0;
   virtual bool end(size_t index, const Reg* regs) noexcept = 0;
+  // A tape of another stretch has done the node.
+  virtual void skip(size_t index) noexcept = 0;
   // Behind the last one. Null: there cannot be a tape.
   virtual std::shared_ptr<Tape> finish() noexcept = 0;
   // Why there is none.
   virtual const std::string& why() const noexcept = 0;
+  // There may be one of a stretch that begins sooner.
+  virtual bool began_too_late() const noexcept = 0;
 };
 
 // The registers that a key speaks of; `effects`: of a segment that has some.

@@ -9,6 +9,7 @@ namespace {
 
 constexpr size_t kForms = 64;
 constexpr size_t kPlanned = 8;
+constexpr uint64_t kLately = 16;    // arrivals
 constexpr uint64_t kRarest = 4096;  // arrivals between two replacements, at most
 constexpr size_t kUses = Keyed::kUses;
 
@@ -55,6 +56,10 @@ std::shared_ptr<Keyed> Keys::arrive(const Reg* regs) noexcept {
     last_->key->refresh(regs);
   }
   return nullptr;
+}
+
+bool Keys::is_in_use(const Keyed& keyed) const noexcept {
+  return arrivals_ - last_use(keyed) < kLately;
 }
 
 bool Keys::has_room() const noexcept {

@@ -21,6 +21,8 @@ class Keys {
   auto begin() const noexcept { return all_.begin(); }
   auto end() const noexcept { return all_.end(); }
   size_t size() const noexcept { return all_.size(); }
+  // A replay has come to the segment in this form lately.
+  bool is_in_use(const Keyed& keyed) const noexcept;
 
   // A replay has come to the segment. The form that it has there; null: none that is remembered.
   std::shared_ptr<Keyed> arrive(const Reg* regs) noexcept;

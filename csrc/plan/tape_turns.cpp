@@ -34,7 +34,7 @@ TapeTurns::Plans TapeTurns::look(const Segments& segments, const Tapes& tapes) {
   for (const Segment& segment : segments.all) {
     if (!tapes.overlap(segment)) continue;
     for (const std::shared_ptr<Keyed>& keyed : segment.keys) {
-      if (keyed->plans.empty()) continue;
+      if (keyed->plans.empty() || !segment.keys.is_in_use(*keyed)) continue;
       if (keyed->state == Keyed::State::kInTurns || !keyed->contested) return Plans::kFirst;
       if (keyed->state != Keyed::State::kSettled || keyed->settled_natively) continue;
       found = Plans::kSettled;

@@ -6,7 +6,8 @@
 //    would come between. A plan that answers without turns was named by the user, and goes before tapes, too.
 // 3. Then tapes and plans take turns. Several replays in a row are of one side, since the first of them finds the caches
 //    of the other. The side with the lower median answers, until the plans are others, or after ever more replays.
-// 4. All members are guarded by the GIL.
+// 4. Forms that have not come for a while have no say.
+// 5. All members are guarded by the GIL.
 #pragma once
 #include <cstdint>
 #include <vector>

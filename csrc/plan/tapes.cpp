@@ -134,11 +134,39 @@ class TapeFinder {
       if (call.read(trace_, trace_.nodes[at])) {
         uint32_t first = at;
         while (first > least && may_stand_within(trace_.nodes[first - 1])) --first;
-        add(first, at, call, found.get());
+        found->all.push_back(made(first, at, call));
       }
       least = at + 1;
     }
-    return found->all.empty() ? nullptr : found;
+    if (found->all.empty()) return nullptr;
+    found->seen = seen_;
+    return found;
+  }
+
+  // From the first node on that the roots of this engine depend on, whatever engines stand between.
+  void widen(TapedStretch* stretch) const {
+    EngineCall call;
+    if (!call.read(trace_, trace_.nodes[stretch->last])) return;
+    Vec<bool> needed(trace_.regs.size());
+    for (uint32_t reg : call.roots) needed[reg] = true;
+    uint32_t first = stretch->last;
+    for (uint32_t at = stretch->last;
+         at-- > 0 && (is_engine(trace_.nodes[at]) || may_stand_within(trace_.nodes[at]));) {
+      const Node& node = trace_.nodes[at];
+      if (node.op != Op::kAdapter && node.op != Op::kCheck) continue;
+      const Step step = step_of(trace_, node);
+      const auto is_needed = [&](uint32_t reg) { return needed[reg]; };
+      if (std::none_of(step.writes.begin(), step.writes.end(), is_needed) &&
+          std::none_of(step.written.begin(), step.written.end(), is_needed))
+        continue;
+      for (uint32_t reg : step.reads) needed[reg] = true;
+      first = at;
+    }
+    if (first >= stretch->first) return;
+    std::string why = std::move(stretch->why);
+    *stretch = made(first, stretch->last, call);
+    stretch->why = std::move(why);
+    stretch->wanted = true;
   }
 
  private:
@@ -176,7 +204,7 @@ class TapeFinder {
     }
   }
 
-  void add(uint32_t first, uint32_t engine, EngineCall& call, Tapes* found) {
+  TapedStretch made(uint32_t first, uint32_t engine, const EngineCall& call) const {
     TapedStretch made;
     made.first = first;
     made.last = engine;
@@ -206,7 +234,7 @@ class TapeFinder {
       }
     }
     stretch.nodes.push_back(call.node(trace_, engine));
-    found->all.push_back(std::move(made));
+    return made;
   }
 
   // All tensors that the value holds.
@@ -252,6 +280,15 @@ bool Tapes::are_useful() const noexcept {
   return std::any_of(all.begin(), all.end(), [](const TapedStretch& stretch) {
     return !stretch.spoils() && (!stretch.tapes.empty() || stretch.may_watch());
   });
+}
+
+void Tapes::widen(const Trace& trace) {
+  if (std::none_of(all.begin(), all.end(), [](const TapedStretch& stretch) { return stretch.too_late; })) return;
+  const TapeFinder finder(trace, seen);
+  for (TapedStretch& stretch : all)
+    if (std::exchange(stretch.too_late, false)) finder.widen(&stretch);
+  std::stable_sort(all.begin(), all.end(),
+                   [](const TapedStretch& a, const TapedStretch& b) { return a.first < b.first; });
 }
 
 bool Tapes::overlap(const Segment& segment) const noexcept {

@@ -6,7 +6,9 @@
 //    else computes gradients, and no code runs of which the trace knows nothing but its frames.
 // 2. Nobody sees the graph of autograd in between: no call is given a tensor that gradients flow through, and none is
 //    kept in an object. Who may see one behind the stretch finds a graph that was freed.
-// 3. Which nodes a tape does, and whether there can be one, is found by watching a native replay (Adapter::make_tape).
+// 3. A gradient may flow through what was made before another call of the engine, as a generator's pictures behind a
+//    step of the discriminator. Its stretch begins sooner once that was seen, and overlaps others.
+// 4. Which nodes a tape does, and whether there can be one, is found by watching a native replay (Adapter::make_tape).
 #pragma once
 #include <memory>
 #include <string>
@@ -26,6 +28,7 @@ struct TapedStretch {
   bool wanted = false;                       // the last replay found no tape of its forms
   uint64_t runs = 0, left = 0;               // replays that a tape has served, or was left in
   std::string why;                           // no tape came of the last replay that was watched
+  bool too_late = false;                     // it has to begin sooner
 
   // Tapes are left too often: other forms come each time, or somebody looks.
   bool spoils() const noexcept;
@@ -33,10 +36,14 @@ struct TapedStretch {
   bool may_watch() const noexcept;
 };
 
-// Of one trace, in order and apart from each other.
+// Of one trace, in the order of their first nodes.
 struct Tapes {
   std::vector<TapedStretch> all;
   TapeTurns turns;
+  Vec<uint32_t> seen;  // as find_tapes() was given it
+
+  // Those that began too late begin sooner; to be called while no replay is among them.
+  void widen(const Trace& trace);
 
   // A tape answers, or may come.
   bool are_useful() const noexcept;

@@ -116,8 +116,10 @@ class Maker final : public TapeMaker, public BelowAutograd {
       return fail(error.what());
     }
   }
+  void skip(size_t index) noexcept override { all_.nodes[index].is_others = true; }
   std::shared_ptr<Tape> finish() noexcept override;
   const std::string& why() const noexcept override { return all_.why; }
+  bool began_too_late() const noexcept override { return too_late_; }
 
  private:
   void before(const OperatorInfo& info, const torch::jit::Stack& stack) noexcept override;
@@ -143,6 +145,7 @@ class Maker final : public TapeMaker, public BelowAutograd {
   bool note_written();
   bool choose();
   bool check_writes();
+  bool reads(uint32_t value) const;
   SeenArgument argument(const c10::IValue& value);
   bool note_wrapped(const at::Tensor& tensor);
   uint32_t value_of(const at::Tensor& tensor);
@@ -154,6 +157,7 @@ class Maker final : public TapeMaker, public BelowAutograd {
   uint64_t since_;
   uint32_t now_ = 0;
   bool hides_ = false;  // gradients of leaves
+  bool too_late_ = false;
 };
 
 // -- operators beneath autograd
@@ -371,8 +375,15 @@ bool Maker::end_node(const TapeNode& node, const Reg* regs) {
   const bool hides_sizes =
       std::any_of(seen.loaded.begin(), seen.loaded.end(), is_integral) && !takes_indices(node.op->call().name);
   if (seen.is_plain && (!is_known || seen.has_gradients || hides_sizes)) forget();
-  if (seen.is_plain || !seen.looked) return true;
-  if (!seen.has_gradients && node.written.empty() && is_known && !hides_sizes) return seen.is_plain = true;
+  if (!seen.is_plain && !seen.looked) return true;
+  seen.is_plain |= !seen.has_gradients && node.written.empty() && is_known && !hides_sizes;
+  if (seen.is_plain) {
+    for (const SeenOperator& each : seen.operators)
+      for (const SeenResult& result : each.results)
+        for (uint32_t value : result.values)
+          if (value != kNone && all_.values[value].node == now_) all_.values.note_plain(value);
+    return true;
+  }
   if (!seen.has_gradients) {
     seen.functions.clear();
     seen.results.clear();
@@ -387,11 +398,13 @@ bool Maker::end_node(const TapeNode& node, const Reg* regs) {
 bool Maker::see(Function& function) {
   if (has_hooks(function)) return fail("a hook on " + function.name());
   if (!is_torchs_own(function)) return fail(function.name() + " is no function of torch's own");
-  return function.sequence_nr() < since_ ? fail(function.name() + " was made before") : true;
+  too_late_ = function.sequence_nr() < since_;
+  return too_late_ ? fail(function.name() + " was made before") : true;
 }
 
 bool Maker::add_leaf(torch::autograd::AccumulateGrad& leaf) {
   const uint32_t value = all_.values.find(leaf.variable);
+  too_late_ = value == kNone;
   const auto is_outside = [&](uint32_t node) { return node == kNone || all_.nodes[node].is_plain; };
   if (value == kNone || !is_outside(all_.values[value].node) ||
       all_.values[value].tensor._unsafe_get_target() != leaf.variable.unsafeGetTensorImpl())
@@ -476,6 +489,7 @@ bool Maker::choose() {
   for (size_t i = 0; i + 1 < all_.nodes.size(); ++i) {
     const TapeNode& node = all_.of.nodes[i];
     SeenNode& seen = all_.nodes[i];
+    if (seen.is_others) continue;
     const auto is_read = [&](uint32_t reg) { return made[reg]; };
     const bool reads = std::any_of(node.reads.begin(), node.reads.end(), is_read);
     bool visited = false, others = false;
@@ -519,6 +533,18 @@ bool Maker::check_writes() {
   return true;
 }
 
+// A node that is taped takes it, or what is in its memory.
+bool Maker::reads(uint32_t value) const {
+  if (value == kNone) return false;
+  const c10::StorageImpl* storage = all_.values[value].storage._unsafe_get_target();
+  return std::any_of(all_.nodes.begin(), all_.nodes.end(), [&](const SeenNode& node) {
+    const auto is_it = [&](uint32_t each) {
+      return each != kNone && all_.values[each].storage._unsafe_get_target() == storage;
+    };
+    return node.taped && std::any_of(node.loaded.begin(), node.loaded.end(), is_it);
+  });
+}
+
 bool Maker::begin_engine(const TapeNode& node, const Reg* regs) {
   const std::vector<at::Tensor> operands = engine_operands(node, regs);
   if (operands.size() != 2 * node.reads.size() + node.inputs.size())
@@ -546,7 +572,7 @@ bool Maker::begin_engine(const TapeNode& node, const Reg* regs) {
   }
   for (const SeenLeaf& leaf : all_.leaves)
     if (const at::Tensor& held = leaf.tensor.grad(); held.defined()) {
-      if (!may_gather(held, leaf.tensor) || all_.values.find(held) != kNone)
+      if (!may_gather(held, leaf.tensor) || reads(all_.values.find(held)))
         return fail("a gradient that is more than that");
     }
   for (SeenLeaf& leaf : all_.leaves) leaf.held = std::move(leaf.tensor.mutable_grad());

@@ -38,6 +38,7 @@ struct SeenNode {
   bool has_gradients = false;
   bool is_plain = false;  // it makes tensors without gradients, and what it does is known: it may be taped
   bool taped = false;
+  bool is_others = false;  // a tape of another stretch has done it
   bool draws = false;
   Vec<uint32_t> loaded;  // by TapeNode::reads: the values of tensors; kNone: a number
   std::vector<const c10::StorageImpl*> changed;

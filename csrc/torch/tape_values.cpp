@@ -45,13 +45,15 @@ uint32_t TapeValues::find(const at::Tensor& tensor) {
   if (known != by_tensor_.end()) return known->second;
   const auto same = by_storage_.find(storage_of(tensor));
   if (same == by_storage_.end() || tensor.numel() == 0) return kNone;
+  uint32_t found = kNone;
   for (auto value = same->second.rbegin(); value != same->second.rend(); ++value) {
-    if (!all_[*value].has_form_of(tensor)) continue;
-    others_.emplace_back(tensor.getIntrusivePtr());
-    by_tensor_[tensor.unsafeGetTensorImpl()] = *value;
-    return *value;
+    if (!all_[*value].has_form_of(tensor) || (found != kNone && all_[*value].plain)) continue;
+    found = *value;
+    if (!all_[found].plain) break;
   }
-  return kNone;
+  if (found == kNone) return kNone;
+  others_.emplace_back(tensor.getIntrusivePtr());
+  return by_tensor_[tensor.unsafeGetTensorImpl()] = found;
 }
 
 uint32_t TapeValues::add(const at::Tensor& tensor, uint32_t node) {

@@ -24,6 +24,7 @@ struct TapeValue {
   c10::SmallVector<int64_t, 5> sizes, strides;
   c10::ScalarType dtype;
   uint32_t node;  // that has made it: of the stretch; kNone: it was there before, or a node without gradients made it
+  bool plain = false;  // made by a node of which a tape needs nothing, mostly
 
   TapeValue(const at::Tensor& tensor, uint32_t node);
   bool has_form_of(const at::Tensor& tensor) const;
@@ -33,8 +34,9 @@ class TapeValues {
  public:
   uint32_t size() const noexcept { return static_cast<uint32_t>(all_.size()); }
   const TapeValue& operator[](uint32_t value) const noexcept { return all_[value]; }
-  // kNone: it was never met.
+  // kNone: it was never met. Of several in one memory it is the last one that is not plain.
   uint32_t find(const at::Tensor& tensor);
+  void note_plain(uint32_t value) { all_[value].plain = true; }
   uint32_t add(const at::Tensor& tensor, uint32_t node);
   // All values in the memory of this one, it among them.
   const c10::SmallVector<uint32_t, 2>& sharing(uint32_t value) const {

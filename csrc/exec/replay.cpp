@@ -427,7 +427,7 @@ class Replay {
         root_(root),
         ts_(ts),
         plans_(file.get(), done),
-        taped_(file.get(), done),
+        taped_(file.get()),
         first_(&trace) {}
 
   // The result of the root frame (new reference), or null with an error set. All registers are released.
@@ -438,7 +438,7 @@ class Replay {
     hold(*trace_, regs_);
     if (trace_->takes_inputs) take_inputs(*trace_, root_, regs_);
     plans_.compare_every(left->compare_every);
-    if (trace_->segments != nullptr || trace_->tapes != nullptr) begin_turn();
+    if (trace_->segments != nullptr || trace_->tapes != nullptr) begin_turn(0);
     for (size_t at = 0;;) {
       if (at == plans_.stop()) [[unlikely]]
         at = plans_.arrive(at);
@@ -468,15 +468,17 @@ class Replay {
   void deliver() noexcept { plans_.deliver(); }
 
  private:
-  // Where both tapes and plans may answer for the same nodes, the replay is of one of them.
-  void begin_turn() noexcept {
-    if (trace_->tapes == nullptr) return plans_.begin(*trace_, 0);
-    if (trace_->segments == nullptr) return taped_.begin(*trace_, 0);
-    side_ = trace_->tapes->turns.next(*trace_->segments, *trace_->tapes);
-    timed_ = true;
-    started_ = now();
-    if (side_ == TapeTurns::Side::kTapes) taped_.begin(*trace_, 0);
-    plans_.begin(*trace_, 0, side_ == TapeTurns::Side::kTapes ? trace_->tapes : nullptr);
+  // Where both tapes and plans may answer for the same nodes, what follows of the trace is done by one of them.
+  void begin_turn(size_t from) noexcept {
+    timed_ = trace_->tapes != nullptr && trace_->segments != nullptr;
+    if (timed_) side_ = trace_->tapes->turns.next(*trace_->segments, *trace_->tapes);
+    if (timed_) started_ = now();
+    const bool by_tapes = timed_ && side_ == TapeTurns::Side::kTapes;
+    taped_.begin(*trace_, timed_ && !by_tapes ? SIZE_MAX : from);
+    plans_.begin(*trace_, from, by_tapes ? trace_->tapes : nullptr);
+  }
+  void note_turn() noexcept {
+    if (timed_ && trace_->tapes != nullptr) trace_->tapes->turns.note(side_, now() - started_);
   }
   // Another thread that wants the GIL has it as soon as the replay has ended, or a while after it was seen to want it.
   bool goes_on(size_t at) noexcept {
@@ -511,11 +513,7 @@ class Replay {
     const Trace* side = enter_link(*trace_, static_cast<uint32_t>(at), regs_, room_, ts_);
     if (side == nullptr) return false;
     trace_ = side;
-    const bool both = side->segments != nullptr && side->tapes != nullptr;
-    const bool by_plans = both && side->tapes->turns.next(*side->segments, *side->tapes) == TapeTurns::Side::kPlans;
-    taped_.begin(*side, by_plans ? SIZE_MAX : at + 1);
-    plans_.begin(*side, at + 1, both && !by_plans ? side->tapes : nullptr);
-    timed_ = false;
+    begin_turn(at + 1);
     return true;
   }
   PyObject* end(const Node& node, Outcome outcome, Left* left);
@@ -541,7 +539,7 @@ PyObject* Replay::end(const Node& node, Outcome outcome, Left* left) {
   const bool other_way = outcome == Outcome::kOtherWay;
   switch (outcome) {
     case Outcome::kReturn:
-      if (timed_ && trace_->tapes != nullptr) trace_->tapes->turns.note(side_, now() - started_);
+      note_turn();
       return finish(*trace_, node, regs_);
     case Outcome::kFail:
       return fail(*trace_, regs_);
@@ -562,6 +560,7 @@ PyObject* Replay::end(const Node& node, Outcome outcome, Left* left) {
     }
   }
   left->stopped = node.op == Op::kExit;
+  if (left->stopped) note_turn();
   left->turned = left->stopped && trace_->stop.code == nullptr && &node != trace_->nodes.data();
   const Trace& trace = *trace_;
   const double start = call_clock();

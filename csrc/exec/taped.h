@@ -21,7 +21,7 @@ namespace pijit {
 
 class Taped {
  public:
-  Taped(Reg* regs, Doer doer) noexcept : regs_(regs), doer_(doer) {}
+  explicit Taped(Reg* regs) noexcept : regs_(regs) {}
 
   // The replay goes on in this trace, from this node on.
   void begin(const Trace& trace, size_t from) noexcept;
@@ -60,7 +60,6 @@ class Taped {
   void remove_ended() noexcept;
 
   Reg* regs_;
-  Doer doer_;
   const Trace* trace_ = nullptr;
   std::shared_ptr<Tapes> tapes_;  // held: the market may be changed in the middle of a replay
   size_t next_ = 0;               // in tapes_: to be entered

@@ -13,22 +13,21 @@ namespace {
 constexpr uint32_t kOffering = 3;  // replays: one offers its form, and the market wants to see it come again
 constexpr uint32_t kMostMisses = 8;
 constexpr uint32_t kLookEvery = 8;  // replays between two looks at the plans
-constexpr size_t kInARow = 4;       // replays of one side; the first is not counted
-constexpr size_t kRows = 3;         // of each side
 constexpr uint64_t kMoreEachTime = 10;
-
-double median_of_rows(const std::vector<double>& times) {
-  std::vector<double> counted;
-  for (size_t i = 0; i < times.size(); ++i)
-    if (i % kInARow != 0) counted.push_back(times[i]);
-  const auto middle = counted.begin() + static_cast<ptrdiff_t>(counted.size() / 2);
-  std::nth_element(counted.begin(), middle, counted.end());
-  return *middle;
-}
 
 }  // namespace
 
-TapeTurns::Plans TapeTurns::look(const Segments& segments, const Tapes& tapes) {
+// The first replay in each row is not counted.
+double TapeTurns::median(Side side) const noexcept {
+  std::array<double, (kInARow - 1) * kRows> counted;
+  double* end = counted.data();
+  for (size_t i = 0; i < counts_[static_cast<size_t>(side)]; ++i)
+    if (i % kInARow != 0) *end++ = times_[static_cast<size_t>(side)][i];
+  std::sort(counted.data(), end);
+  return counted[static_cast<size_t>(end - counted.data()) / 2];
+}
+
+TapeTurns::Plans TapeTurns::look(const Segments& segments, const Tapes& tapes) noexcept {
   Plans found = Plans::kNone;
   uint64_t known = 0;
   for (const Segment& segment : segments.all) {
@@ -51,10 +50,10 @@ TapeTurns::Plans TapeTurns::look(const Segments& segments, const Tapes& tapes) {
 void TapeTurns::begin() noexcept {
   in_turns_ = true;
   turn_ = 0;
-  for (auto& times : times_) times.clear();
+  counts_[0] = counts_[1] = 0;
 }
 
-TapeTurns::Side TapeTurns::next(const Segments& segments, const Tapes& tapes) {
+TapeTurns::Side TapeTurns::next(const Segments& segments, const Tapes& tapes) noexcept {
   if (offering_ > 0) return offering_ -= 1, Side::kPlans;
   if (!tapes.are_useful()) return Side::kPlans;
   if (looked_++ % kLookEvery == 0 || plans_ == Plans::kFirst) plans_ = look(segments, tapes);
@@ -68,12 +67,12 @@ TapeTurns::Side TapeTurns::next(const Segments& segments, const Tapes& tapes) {
   return turn_++ / kInARow % 2 == 0 ? Side::kTapes : Side::kPlans;
 }
 
-void TapeTurns::note(Side side, double seconds) {
+void TapeTurns::note(Side side, double seconds) noexcept {
   if (!in_turns_ || plans_ != Plans::kSettled) return;
-  times_[static_cast<size_t>(side)].push_back(seconds);
-  const size_t fewest = std::min(times_[0].size(), times_[1].size());
-  if (fewest < kRows * kInARow) return;
-  winner_ = median_of_rows(times_[0]) <= middle_of(times_[1]) ? Side::kTapes : Side::kPlans;
+  size_t& count = counts_[static_cast<size_t>(side)];
+  if (count < times_[0].size()) times_[static_cast<size_t>(side)][count++] = seconds;
+  if (std::min(counts_[0], counts_[1]) < times_[0].size()) return;
+  winner_ = median(Side::kTapes) <= median(Side::kPlans) ? Side::kTapes : Side::kPlans;
   in_turns_ = false;
   settled_ = 0;
 }

@@ -9,8 +9,9 @@
 // 4. Forms that have not come for a while have no say.
 // 5. All members are guarded by the GIL.
 #pragma once
+#include <array>
+#include <cstddef>
 #include <cstdint>
-#include <vector>
 
 namespace pijit {
 
@@ -23,15 +24,16 @@ class TapeTurns {
   enum class Side : uint8_t { kTapes, kPlans };
 
   // Whose the next replay is.
-  Side next(const Segments& segments, const Tapes& tapes);
+  Side next(const Segments& segments, const Tapes& tapes) noexcept;
   // It has come to its end.
-  void note(Side side, double seconds);
+  void note(Side side, double seconds) noexcept;
   // A replay had a form that no tape has.
   void miss() noexcept;
 
  private:
   enum class Plans : uint8_t { kNone, kFirst, kSettled };
-  Plans look(const Segments& segments, const Tapes& tapes);
+  Plans look(const Segments& segments, const Tapes& tapes) noexcept;
+  double median(Side side) const noexcept;
   void begin() noexcept;
 
   uint32_t offering_ = 3;  // replays that are left to segments
@@ -42,7 +44,10 @@ class TapeTurns {
   bool in_turns_ = false;
   uint64_t turn_ = 0, settled_ = 0, next_turns_ = 1000;
   Side winner_ = Side::kTapes;
-  std::vector<double> times_[2];  // by side
+  // By side, seconds of the replays that have come to their end.
+  static constexpr size_t kInARow = 4, kRows = 3;
+  std::array<double, kInARow * kRows> times_[2];
+  size_t counts_[2] = {};
 };
 
 }  // namespace pijit

@@ -243,7 +243,7 @@ def rows() -> Any:
     nodes: list[Node] = []
     arrays: dict[str, Any] = {}
     for name, given in CASES.items():
-        if name not in (*UNINITIALISED, "check", "cond", "while"):
+        if name not in (*UNINITIALISED, *(f"scalar_{each}" for each in REFUSED), "check", "cond", "while"):
             nodes += next((made for case in given if (made := _node(name, case, arrays)) is not None), [])
     parameters = [
         Value(key, "tensor", "constant", str(held.dtype)[6:], tuple(held.shape), "cpu") for key, held in arrays.items()
@@ -252,6 +252,8 @@ def rows() -> Any:
     return Graph("rows", (), tuple(parameters), tuple(nodes), outputs, data=arrays)
 
 
+# Python has a way of its own to compute it, whose last bit is another one; the format refuses it.
+REFUSED = ("hypot",)
 # What they give is not told.
 UNINITIALISED = ("empty", "empty_like", "new_empty")
 _KINDS: dict[type, Any] = {bool: "bool", int: "int", float: "float"}
@@ -297,8 +299,6 @@ OPERANDS = (
     (-1, -1, 1.0, -1.0, True, 0.75),
 )
 _BITS = ("and", "or", "xor", "left_shift", "right_shift", "invert", "gcd")
-# Python's has a way of its own, whose last bit is another one; the format refuses it.
-_REFUSED = ("hypot",)
 
 
 def arithmetic() -> Any:
@@ -317,7 +317,7 @@ def arithmetic() -> Any:
         count = 1 if name == "round" else len(vocabulary.rows()[op].parameters)
         for at, pair in enumerate(dict.fromkeys(each[:count] for each in pairs)):
             kind = _kind(function, [[dict(zip(inputs, row, strict=True)).get(x, x) for x in pair] for row in OPERANDS])
-            if kind and name not in _REFUSED:
+            if kind and name not in REFUSED:
                 nodes.append(Node(op, dict(zip("xy", pair, strict=False)), (Value(f"{name}_{at}", kind),)))
     return Graph("arithmetic", tuple(inputs), (), tuple(nodes), tuple(node.results[0] for node in nodes))
 

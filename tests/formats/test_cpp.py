@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
 import shutil
 import struct
@@ -501,6 +502,8 @@ def test_what_it_refuses() -> None:
     node = Node("aten::relu", {"self": x}, (thing,), "aten::relu", file="own.py", line=4)
     with pytest.raises(ExportError, match="neither a tensor nor a number"):
         pijit.export(Graph("f", (x,), (), (node,), thing), format="cpp")
+    with pytest.raises(ExportError, match=r"test_cpp\.py:\d+.*hypot"):
+        pijit.export(lambda x: x * math.hypot(x.shape[0], 2), torch.ones(3), format="cpp", dynamic=True)
 
 
 @pytest.mark.parametrize("name", ["main", "std::vector", "log", "3d", "__init__", "größe", "class"])

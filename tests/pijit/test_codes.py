@@ -231,14 +231,23 @@ def generator():
 
 @produces("PJ211")
 def unbuildable():
-    seen = []
+    """An iterator over a dict that has grown since: nothing makes another one like it."""
 
-    def key(number):
-        seen.append(number)
-        return -number
+    class Held:
+        def __init__(self, numbers):
+            self.numbers = numbers
+
+        def __eq__(self, other):
+            return type(other) is Held
+
+        __hash__ = None
 
     def f():
-        return sorted([1, 2], key=key)
+        found = {1: 1, 2: 2}
+        numbers = iter(found)
+        next(numbers)
+        found[3] = 3
+        return Held(numbers)
 
     return f, [()] * 3
 

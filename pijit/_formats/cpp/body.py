@@ -1,5 +1,6 @@
 """The statements of `run`: a line of C++ for each node, with the module and the user's line as comments."""
 
+import contextlib
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -92,7 +93,7 @@ class Body:
             yield from self.branch(node)
         elif node.op in NUMBERS:
             self.uses.add("numbers")
-            yield from self.bound(node.results[:1], number(node, list(map(self.number, node.arguments.values()))))
+            yield from self.bound(node.results[:1], self.computed(node))
         else:
             yield from self.called(node, torch_call(node, "cpp"))
 
@@ -229,6 +230,19 @@ class Body:
         if isinstance(argument, bool):
             return str(argument).lower()
         return integer(argument) if isinstance(argument, int) else double(argument)
+
+    def computed(self, node: Node) -> str:
+        """What a row makes of numbers, as an expression.
+
+        A compiler computes functions of constants itself, and to another last bit than the library of C. So what hangs
+        on constants alone is computed here.
+        """
+        given = list(node.arguments.values())
+        if not any(isinstance(each, Value) for each in given):
+            with contextlib.suppress(ArithmeticError, ValueError, TypeError):
+                if isinstance(made := NUMBERS[node.op](*given), bool | int | float):
+                    return self.number(made)
+        return number(node, list(map(self.number, given)))
 
     def read(self, node: Node, how: str, tensor: str) -> str:
         """A number of a tensor."""

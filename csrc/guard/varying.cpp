@@ -396,8 +396,7 @@ void Varying::refuse_missed() {
 bool Varying::miss(const void* container, PyObject* key) {
   if (has(container, key)) return true;
   const uint64_t place = place_of(container, key);
-  const bool learns = in_the_middle ? !refuses_ : is_second_miss(place);
-  if (fixed_places_.count(place) != 0 || !learns || missed_.size() >= kMaxContainers) return false;
+  if (fixed_places_.count(place) != 0 || !is_second_miss(place) || missed_.size() >= kMaxContainers) return false;
   missed_[container].push_back(Ref::borrow(key));
   return true;
 }

@@ -74,9 +74,10 @@ def _recurrent(
     dropout: float,
     training: bool,
     bidirectional: bool,
-    batch_first: bool,
+    batch_first: bool = False,
     **more: Any,
 ) -> Any:
+    """The rows have the parameters from `x` on; `more` are attributes of ONNX's operator."""
     if training and dropout and layers > 1:
         o.fail("it draws random numbers between its layers; call the module in evaluation (`module.eval()`)")
     own = x.dtype
@@ -98,68 +99,22 @@ def _recurrent(
     return tuple(o.cast(each, own) for each in (x, *last))
 
 
-def lstm(
-    o: Builder,
-    x: Any,
-    states: Any,
-    weights: Any,
-    bias: bool,
-    layers: int,
-    dropout: float,
-    training: bool,
-    bidirectional: bool,
-    batch_first: bool = False,
-) -> Any:
-    settings = (weights, bias, layers, dropout, training, bidirectional, batch_first)
-    return _recurrent(o, "LSTM", x, states, *settings)
+def lstm(o: Builder, states: Any, **settings: Any) -> Any:
+    return _recurrent(o, "LSTM", states=states, **settings)
 
 
-def gru(
-    o: Builder,
-    x: Any,
-    state: Any,
-    weights: Any,
-    bias: bool,
-    layers: int,
-    dropout: float,
-    training: bool,
-    bidirectional: bool,
-    batch_first: bool = False,
-) -> Any:
-    settings = (weights, bias, layers, dropout, training, bidirectional, batch_first)
-    return _recurrent(o, "GRU", x, [state], *settings, linear_before_reset=1)
+def gru(o: Builder, state: Any, **settings: Any) -> Any:
+    return _recurrent(o, "GRU", states=[state], **settings, linear_before_reset=1)
 
 
-def _rnn(o: Builder, function: str, x: Any, state: Any, *settings: Any) -> Any:
-    activations = [function] * (2 if settings[5] else 1)
-    return _recurrent(o, "RNN", x, [state], *settings, activations=activations)
+def _rnn(o: Builder, function: str, state: Any, bidirectional: bool, **settings: Any) -> Any:
+    activations = [function] * (2 if bidirectional else 1)
+    return _recurrent(o, "RNN", states=[state], bidirectional=bidirectional, **settings, activations=activations)
 
 
-def rnn_tanh(
-    o: Builder,
-    x: Any,
-    state: Any,
-    weights: Any,
-    bias: bool,
-    layers: int,
-    dropout: float,
-    training: bool,
-    bidirectional: bool,
-    batch_first: bool = False,
-) -> Any:
-    return _rnn(o, "Tanh", x, state, weights, bias, layers, dropout, training, bidirectional, batch_first)
+def rnn_tanh(o: Builder, **settings: Any) -> Any:
+    return _rnn(o, "Tanh", **settings)
 
 
-def rnn_relu(
-    o: Builder,
-    x: Any,
-    state: Any,
-    weights: Any,
-    bias: bool,
-    layers: int,
-    dropout: float,
-    training: bool,
-    bidirectional: bool,
-    batch_first: bool = False,
-) -> Any:
-    return _rnn(o, "Relu", x, state, weights, bias, layers, dropout, training, bidirectional, batch_first)
+def rnn_relu(o: Builder, **settings: Any) -> Any:
+    return _rnn(o, "Relu", **settings)

@@ -6,13 +6,6 @@ from typing import Any
 from pijit.graph.decompose.own import OWN
 
 
-def _recurrent(x: Any, states: Any, batch_first: bool, bidirectional: bool) -> Any:
-    """Torch would go through all turns, whose number would be fixed."""
-    states = states if isinstance(states, list | tuple) else (states,)
-    width = states[0].shape[-1] * (2 if bidirectional else 1)
-    return x.new_empty((*x.shape[:2], width)), *(each.new_empty(each.shape) for each in states)
-
-
 def _layers(
     x: Any,
     states: Any,
@@ -24,7 +17,10 @@ def _layers(
     bidirectional: bool,
     batch_first: bool,
 ) -> Any:
-    return _recurrent(x, states, batch_first, bidirectional)
+    """Torch would go through all turns, whose number would be fixed."""
+    states = states if isinstance(states, list | tuple) else (states,)
+    width = states[0].shape[-1] * (2 if bidirectional else 1)
+    return x.new_empty((*x.shape[:2], width)), *(each.new_empty(each.shape) for each in states)
 
 
 # What torch does not know without data.

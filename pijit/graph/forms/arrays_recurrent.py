@@ -36,8 +36,9 @@ class Recurrent(Normalisation):
         dropout: float,
         training: bool,
         bidirectional: bool,
-        batch_first: bool,
+        batch_first: bool = False,
     ) -> tuple[Any, ...]:
+        """The rows have the parameters from `x` on."""
         x = self.xp.swapaxes(x, 0, 1) if batch_first else x
         directions = 2 if bidirectional else 1
         count = len(weights) // (layers * directions)
@@ -62,17 +63,8 @@ class Recurrent(Normalisation):
         return x, *(self.xp.stack(each) for each in zip(*finals, strict=True))
 
     def lstm(
-        self,
-        x: Any,
-        states: Any,
-        weights: Any,
-        bias: bool,
-        layers: int,
-        dropout: float,
-        training: bool,
-        bidirectional: bool,
-        batch_first: bool = False,
-    ) -> Any:
+        self, states: Any, weights: Any, bias: bool, layers: int, bidirectional: bool, **settings: Any
+    ) -> tuple[Any, ...]:
         projected = len(weights) // (layers * (2 if bidirectional else 1)) in {3, 5}
 
         def cell(states: Any, given: Any, own: Sequence[Any]) -> Any:
@@ -82,21 +74,10 @@ class Recurrent(Normalisation):
             output = self.sigmoid(out) * self.xp.tanh(held)
             return self._matmul(output, self.xp.swapaxes(own[-1], 0, 1)) if projected else output, held
 
-        settings = (weights, bias, layers, dropout, training, bidirectional, batch_first)
-        return self._recurrent(cell, x, states, *settings)
+        sizes = {"weights": weights, "bias": bias, "layers": layers, "bidirectional": bidirectional}
+        return self._recurrent(cell, states=states, **sizes, **settings)
 
-    def gru(
-        self,
-        x: Any,
-        state: Any,
-        weights: Any,
-        bias: bool,
-        layers: int,
-        dropout: float,
-        training: bool,
-        bidirectional: bool,
-        batch_first: bool = False,
-    ) -> Any:
+    def gru(self, state: Any, bias: bool, **settings: Any) -> tuple[Any, ...]:
         def cell(states: Any, given: Any, own: Sequence[Any]) -> Any:
             (state,) = states
             reset, update, new = self.xp.split(given, 3, axis=-1)
@@ -104,38 +85,16 @@ class Recurrent(Normalisation):
             new = self.xp.tanh(new + self.sigmoid(reset + own_reset) * own_new)
             return (new + self.sigmoid(update + own_update) * (state - new),)
 
-        settings = (weights, bias, layers, dropout, training, bidirectional, batch_first)
-        return self._recurrent(cell, x, (state,), *settings)
+        return self._recurrent(cell, states=(state,), bias=bias, **settings)
 
-    def _simple(self, function: Callable[[Any], Any], bias: bool) -> Cell:
-        return lambda states, given, own: (function(given + self._hidden(states[0], own, bias)),)
+    def _simple(self, function: Callable[[Any], Any], state: Any, bias: bool, **settings: Any) -> tuple[Any, ...]:
+        def cell(states: Any, given: Any, own: Sequence[Any]) -> Any:
+            return (function(given + self._hidden(states[0], own, bias)),)
 
-    def rnn_tanh(
-        self,
-        x: Any,
-        state: Any,
-        weights: Any,
-        bias: bool,
-        layers: int,
-        dropout: float,
-        training: bool,
-        bidirectional: bool,
-        batch_first: bool = False,
-    ) -> Any:
-        settings = (weights, bias, layers, dropout, training, bidirectional, batch_first)
-        return self._recurrent(self._simple(self.xp.tanh, bias), x, (state,), *settings)
+        return self._recurrent(cell, states=(state,), bias=bias, **settings)
 
-    def rnn_relu(
-        self,
-        x: Any,
-        state: Any,
-        weights: Any,
-        bias: bool,
-        layers: int,
-        dropout: float,
-        training: bool,
-        bidirectional: bool,
-        batch_first: bool = False,
-    ) -> Any:
-        settings = (weights, bias, layers, dropout, training, bidirectional, batch_first)
-        return self._recurrent(self._simple(self.relu, bias), x, (state,), *settings)
+    def rnn_tanh(self, **settings: Any) -> tuple[Any, ...]:
+        return self._simple(self.xp.tanh, **settings)
+
+    def rnn_relu(self, **settings: Any) -> tuple[Any, ...]:
+        return self._simple(self.relu, **settings)

@@ -7,9 +7,10 @@
 // 2. What is left before the engine needs the graph after all: a side exit, an error, another form of an operand. What
 //    the tape has done is done once more with autograd then, on the same random numbers. Tensors that were seen stay,
 //    and get the graph.
-// 3. Once the engine was replaced nothing is done again. Tensors that somebody may see get the graph of the pass that was
-//    watched, which the engine has gone through.
-// 4. Stretches overlap where one begins before the engine of another. Each tape does its own nodes then, and is left alone.
+// 3. Once the engine was replaced nothing is done again. Tensors that somebody may see get the graph of the pass that
+//    was watched, which the engine has gone through.
+// 4. Stretches overlap where one begins before the engine of another. Each tape does its own nodes then, and is left
+//    by itself.
 // 5. The second replay of a trace is watched, and one later on where no tape has its forms.
 #pragma once
 #include <memory>

@@ -4,8 +4,9 @@
 //    So are some after each that had a form which no tape has.
 // 2. While plans and native replay take turns in a segment (plan/keyed.h), the replays are theirs: the times of tapes
 //    would come between. A plan that answers without turns was named by the user, and goes before tapes, too.
-// 3. Then tapes and plans take turns. Several replays in a row are of one side, since the first of them finds the caches
-//    of the other. The side with the lower median answers, until the plans are others, or after ever more replays.
+// 3. Then tapes and plans take turns. Several replays in a row are of one side, since the first of them finds the
+//    caches of the other. The side with the lower median answers, until the plans are others, or after ever more
+//    replays.
 // 4. Forms that have not come for a while have no say.
 // 5. All members are guarded by the GIL.
 #pragma once

@@ -6,6 +6,7 @@
 #include "record/state/scalars.h"
 #include "record/state/snapshot.h"
 #include "record/state/values.h"
+#include "record/state/writes.h"
 #include "record/step/opaque.h"
 
 namespace pijit {

@@ -3,6 +3,7 @@
 #include "torch/below.h"
 #include "torch/callables.h"
 #include "torch/direct.h"
+#include "torch/launches.h"
 #include "torch/layout.h"
 #include "torch/operators.h"
 #include "torch/pch.h"
@@ -73,6 +74,11 @@ PyMethodDef kMethods[] = {
      "fit."},
     {"built_against", built_against, METH_NOARGS,
      "built_against()\n--\n\nThe version of torch that this module was built against."},
+    kWatchLaunches,
+    kCaptureLaunches,
+    kCanHold,
+    kBeginCapture,
+    kEndCapture,
     {nullptr, nullptr, 0, nullptr},
 };
 

@@ -9,9 +9,10 @@ Rules:
    read where the program has them.
 3. The graphs of a device have one pool of memory, and run one after the other, whatever their streams.
 4. What a graph gives is compared once with what the operators give. One that wins no time is not kept.
-5. A capture is made while no other thread of the program runs Python, unless the user says that none of them waits for
-   the whole device: CUDA raises in a thread that does so beside a capture, and in the capture. In PyTorch 2.11 one
-   that draws random numbers meanwhile raises, too.
+5. CUDA raises in a thread that waits for the whole device beside a capture, and in the capture; in PyTorch 2.11 in one
+   that draws random numbers, too. So no other thread runs Python during a capture: the operators are seen once, and
+   then dispatched by C++ that keeps the GIL from the begin of a capture to its end (csrc/torch/launches.h). Where that
+   cannot be, nothing is captured while there are other threads.
 """
 
 import gc
@@ -19,9 +20,11 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Collection, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from pijit import _adapters
 from pijit._torches import installed
 from pijit.compilers import _torch
 from pijit.compilers._base import EXACT, Backend, Options, Plan, has_numbers
@@ -42,7 +45,7 @@ _GAIN, _OF_REPLAY = 0.9, 0.5
 
 
 class CudaGraphs(Backend):
-    """Options of its own: `always`, what wins no time is kept; `beside_threads`, other threads are no hindrance."""
+    """An option of its own: `always`, what wins no time is kept."""
 
     name = "cudagraphs"
     doc = "launches the kernels of a GPU at once: captured in a moment, bit for bit as eager"
@@ -51,7 +54,7 @@ class CudaGraphs(Backend):
     raises = True
     tolerance = EXACT
     tried_in_calls = True
-    settings = ("always", "beside_threads")
+    settings = ("always",)
 
     def usable(self) -> str | None:
         if why := super().usable():
@@ -125,13 +128,34 @@ class _Pool:
             self.left = [each for each in self.left if each[0] != stream]
 
     def begin(self, graph: Any) -> None:
-        """Capture what the current stream is told. A pool that no graph has any longer is gone."""
+        """Capture what the current stream is told."""
+        graph.capture_begin(pool=self._for_graphs(), capture_error_mode="thread_local")
+
+    def bounds(self, graph: Any) -> "_Bounds | None":
+        """What begins and ends a capture and keeps the GIL; None: nothing does."""
+        return _bounds(graph, self._for_graphs())
+
+    def _for_graphs(self) -> Any:
+        """The pool of the allocator; one that no graph has any longer is gone."""
         if self.users == 0:
             self.handle = self._runtime.graph_pool_handle()
-        graph.capture_begin(pool=self.handle, capture_error_mode="thread_local")
+        return self.handle
 
 
 _pools: dict[Any, _Pool] = {}
+_Bounds = tuple[Callable[[], object], Callable[[], object]]
+
+
+def _adapter() -> Any:
+    return _adapters.module("torch")
+
+
+def _bounds(graph: Any, pool: Any) -> _Bounds | None:
+    """The bindings of torch give up the GIL; these are the functions behind them."""
+    adapter = _adapter()
+    if not adapter.can_hold(graph):
+        return None
+    return partial(adapter.begin_capture, graph, pool), partial(adapter.end_capture, graph)
 
 
 class _Still:
@@ -191,10 +215,10 @@ class _Recording:
 class _Captured:
     """The operators of a graph, and what was captured of them."""
 
-    def __init__(self, module: Any, device: str, always: bool = False, beside_threads: bool = False) -> None:
+    def __init__(self, module: Any, device: str, always: bool = False) -> None:
         import torch
 
-        self._module, self._device, self._always, self._beside = module, torch.device(device), always, beside_threads
+        self._module, self._device, self._always = module, torch.device(device), always
         self._recordings: dict[tuple[int, ...], _Recording] = {}  # by how even the addresses of inputs are
         self._captures = 0
         self._runtime: Any = torch.get_device_module(self._device)
@@ -259,11 +283,6 @@ class _Captured:
         Raises:
             BackendError: it cannot be captured, gives other results, or is not worth it.
         """
-        if not self._beside and others_run():
-            raise BackendError(
-                "backend 'cudagraphs' captures nothing while other threads run: one that synchronizes the device would "
-                "be told that it may not; with the option beside_threads=True, which says that none does, it captures"
-            )
         self._captures += 1
         if self._captures > _MOST_CAPTURES:
             raise BackendError(f"backend 'cudagraphs' has captured this {_MOST_CAPTURES} times; its weights move")
@@ -277,12 +296,12 @@ class _Captured:
         side = self._pool.side
         side.wait_stream(stream)
         with side:  # kernels are loaded, and libraries take the memory that they keep for this stream
-            self._operators(still)
+            launches = _adapter().watch_launches(self._operators, still)
         side.synchronize()
         start = time.perf_counter()
         expected = self._operators(still)
         launching = time.perf_counter() - start
-        recording = self._capture(still, stream)
+        recording = self._capture(still, stream, launches)
         try:
             made = recording.run(inputs)
             _compare(made, expected)
@@ -299,9 +318,30 @@ class _Captured:
         except RuntimeError:
             if self._device.type == "cuda":
                 _mend(self._device, self._pool.handle)
-        graph.reset()
 
-    def _capture(self, still: Sequence[Any], stream: Any) -> _Recording:
+    def _captured(self, graph: Any, still: Sequence[Any], launches: Any) -> Sequence[Any]:
+        """What the operators give on the current stream, captured in the graph."""
+        bounds = None if launches is None else self._pool.bounds(graph)
+        ended: list[bool] = []
+        try:
+            if bounds is not None:
+                return _adapter().capture_launches(launches, still, *bounds, ended)  # type: ignore[no-any-return]
+            if others_run():
+                raise BackendError(
+                    "backend 'cudagraphs' captures nothing here while other threads run: one that synchronizes the "
+                    "device would be told that it may not"
+                )
+            self._pool.begin(graph)
+            outputs = self._operators(still)
+        except BaseException:
+            if not ended:
+                self._end_of_failed(graph)
+            graph.reset()
+            raise
+        graph.capture_end()
+        return outputs
+
+    def _capture(self, still: Sequence[Any], stream: Any, launches: Any) -> _Recording:
         graph = self._runtime.CUDAGraph()
         side, memory = self._pool.side, _memory(self._runtime, self._device)
         side.wait_stream(stream)
@@ -309,13 +349,7 @@ class _Captured:
         gc.disable()  # what a collection frees may ask for what no capture has
         try:
             with side:
-                try:
-                    self._pool.begin(graph)
-                    outputs = self._operators(still)
-                except BaseException:
-                    self._end_of_failed(graph)
-                    raise
-                graph.capture_end()
+                outputs = self._captured(graph, still, launches)
         except RuntimeError as error:
             said = str(error).strip().partition("\n")[0]
             raise BackendError(f"backend 'cudagraphs' cannot capture this: {said}") from error

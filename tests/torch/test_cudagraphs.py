@@ -7,7 +7,9 @@ Without a GPU it runs on `twin`, whose graphs keep kernels and run them again on
 from __future__ import annotations
 
 import gc
+import queue
 import threading
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -52,6 +54,7 @@ def connected() -> None:
     if DEVICE != "cuda":
         cudagraphs.BACKEND.devices = (DEVICE,)
         cudagraphs.BACKEND.usable = lambda: None  # type: ignore[method-assign]
+        cudagraphs._bounds = lambda graph, pool: graph.bounds()
 
 
 def jitted(fn: Any, **options: Any) -> Any:
@@ -316,27 +319,113 @@ def another_device() -> None:
             assert done == ["run"]
 
 
+def synchronize() -> None:
+    """Wait for the device, as a program does."""
+    torch.cuda.synchronize() if DEVICE == "cuda" else torch.twin.synchronize()
+
+
+class Beside:
+    """Threads beside the program: one that sleeps and looks, as a progress bar has, one that waits for a queue, as one
+    that pins memory does, and others that wait for the device again and again, and compute on a stream of their own."""
+
+    def __init__(self) -> None:
+        self.end, self.raised = threading.Event(), []
+        self.queue: queue.Queue[int | None] = queue.Queue()
+        works = (self.look, self.wait, self.synchronize, self.synchronize, self.compute)
+        self.threads = [threading.Thread(target=self.work, args=(each,)) for each in works]
+
+    def work(self, what: Callable[[], None]) -> None:
+        try:
+            what()
+        except Exception as error:
+            self.raised.append(repr(error))
+
+    def look(self) -> None:
+        while not self.end.wait(0.001):
+            pass
+
+    def wait(self) -> None:
+        while self.queue.get() is not None:
+            pass
+
+    def synchronize(self) -> None:
+        while not self.end.is_set():
+            synchronize()
+
+    def compute(self) -> None:
+        with torch.Stream(DEVICE) as stream:
+            x = data(1)
+            while not self.end.is_set():
+                assert torch.equal((x * 2).exp(), (x + x).exp())
+                stream.synchronize()
+
+    def __enter__(self) -> Beside:
+        for each in self.threads:
+            each.start()
+        return self
+
+    def __exit__(self, *why: object) -> None:
+        self.end.set()
+        self.queue.put(None)
+        for each in self.threads:
+            each.join()
+
+
 def other_threads() -> None:
-    """Beside one that could wait for the device nothing is captured, unless the user says that it does not."""
-    f = lambda x: (x * 2).exp() + x  # noqa: E731
-    plain, told = jitted(f), jitted(lambda x: f(x), beside_threads=True)
-    end = threading.Event()
-    thread = threading.Thread(target=end.wait)
-    thread.start()
-    try:
-        with torch.no_grad():
+    """Captures are made beside them; they and the calls find what they would find without."""
+    with torch.no_grad(), Beside() as beside:
+        for made in range(4):
+            fast = jitted(f := lambda x, made=made: (x * made).exp() + x)
+            settled(lambda: fast(data(0)))
             done = counted()
-            for seed in range(6):
-                assert torch.equal(plain(data(seed)), f(data(seed)))
-                assert market.wait(60)
-            assert "capture" not in done
-            (key,) = keys(plain)
-            assert "beside_threads=True" in str(key.refused), key
-            settled(lambda: told(data(0)))
-            assert torch.equal(told(data(1)), f(data(1)))
-    finally:
-        end.set()
-        thread.join()
+            for seed in range(1, 4):
+                beside.queue.put(seed)
+                assert torch.equal(fast(data(seed)), f(data(seed)))
+            assert set(done) == {"run"}, done
+    assert beside.raised == []
+
+
+def a_thread_that_waits_already() -> None:
+    """A capture begins while a thread waits for what the device does."""
+    fast = jitted(f := lambda x: (x * 2).exp() + x)
+    raised: list[str] = []
+
+    def work() -> None:
+        try:
+            synchronize()
+        except Exception as error:
+            raised.append(repr(error))
+
+    with torch.no_grad():
+        for seed in range(6):
+            if DEVICE == "cuda":
+                torch.cuda._sleep(200_000_000)
+            thread = threading.Thread(target=work)
+            thread.start()
+            time.sleep(0.01)
+            assert torch.equal(fast(data(seed)), f(data(seed)))
+            thread.join()
+            assert market.wait(60)
+        done = counted()
+        assert torch.equal(fast(data(9)), f(data(9)))
+    assert done == ["run"]
+    assert raised == []
+
+
+def operators_of_python() -> None:
+    """They give up the GIL: nothing is captured beside threads, and what is said is why."""
+
+    @torch.library.custom_op("pijit_tests::doubled", mutates_args=())
+    def doubled(x: Tensor) -> Tensor:
+        return x * 2
+
+    doubled.register_fake(torch.empty_like)
+    fast = jitted(f := lambda x: (doubled(x).exp() + x).tanh() * 3 - 1)
+    with torch.no_grad(), Beside() as beside:
+        for seed in range(6):
+            assert torch.equal(fast(data(seed)), f(data(seed)))
+            assert market.wait(60)
+    assert beside.raised == []
 
 
 def numbers_in_between() -> None:
@@ -369,7 +458,7 @@ def random_numbers() -> None:
             assert market.wait(60)
 
 
-def refused_with(owner: type, name: str, method: Callable[..., Any]) -> str:
+def refused_with(owner: Any, name: str, method: Callable[..., Any]) -> str:
     """Why no graph answers where this method stands in another's place; the results are right all the while."""
     f = lambda x: (x * 2).exp() + x  # noqa: E731
     fast = jitted(f)
@@ -394,13 +483,13 @@ def results_of_a_graph_that_are_others() -> None:
 
 def a_capture_that_fails() -> None:
     """The operators are called as before, and a later capture of something else is made."""
-    inner = cudagraphs._Pool.begin
+    inner = cudagraphs._bounds
 
-    def failing(self: Any, graph: Any) -> None:
-        inner(self, graph)
-        data(1).sum().item()
+    def failing(graph: Any, pool: Any) -> tuple[Any, Any]:
+        begin, end = inner(graph, pool)
+        return lambda: (begin(), data(1).sum().item()), end
 
-    assert "cannot capture" in refused_with(cudagraphs._Pool, "begin", failing)
+    assert "cannot capture" in refused_with(cudagraphs, "_bounds", failing)
     with torch.no_grad():
         torch.manual_seed(1)
         drawn = torch.rand(3, device=DEVICE)
@@ -510,6 +599,8 @@ CASES = (
     nothing_runs_beside_the_program,
     another_device,
     other_threads,
+    a_thread_that_waits_already,
+    operators_of_python,
     numbers_in_between,
     random_numbers,
     results_of_a_graph_that_are_others,

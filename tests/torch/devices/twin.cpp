@@ -28,11 +28,13 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <mutex>
 #include <set>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -111,14 +113,16 @@ struct Graph {
   std::vector<std::function<void()>> kernels;
   std::vector<at::Tensor> made;  // by the kernels
   std::set<const c10::StorageImpl*> own;  // memory that was taken in the meantime
+  bool disturbed = false;                 // somebody has waited for the whole device
 };
-std::shared_ptr<Graph> g_graph;      // that is captured
-thread_local bool t_inside = false;  // of a kernel, whose parts are none
+std::shared_ptr<Graph> g_graph;               // that is captured
+constexpr c10::StreamId kNoStream = -1;
+std::atomic<c10::StreamId> g_stream{kNoStream};  // of this graph
+thread_local bool t_inside = false;              // of a kernel, whose parts are none
 
 // The graph that what runs now belongs to.
 Graph* captured(Device device) {
-  const bool is_one = g_graph != nullptr && !t_inside && current_stream(device.index()).id() == g_graph->stream;
-  return is_one ? g_graph.get() : nullptr;
+  return !t_inside && current_stream(device.index()).id() == g_stream ? g_graph.get() : nullptr;
 }
 
 struct Inside {
@@ -207,7 +211,7 @@ at::Tensor host(const at::Tensor& tensor) {
 }
 
 at::Tensor taken(at::Tensor tensor) {
-  if (g_graph != nullptr && current_stream(tensor.device().index()).id() == g_graph->stream)
+  if (current_stream(tensor.device().index()).id() == g_stream)
     g_graph->own.insert(tensor.storage().unsafeGetStorageImpl());
   return tensor;
 }
@@ -445,31 +449,68 @@ PyObject* capture(PyObject*, PyObject* on) {
   Py_RETURN_NONE;
 }
 
-// begin_graph(): of what runs on the current stream of the current device.
-PyObject* begin_graph(PyObject*, PyObject*) {
+// What another thread of Python may do now, it does.
+void give_up_the_gil() {
+  Py_BEGIN_ALLOW_THREADS
+  std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  Py_END_ALLOW_THREADS
+}
+
+// begin_graph_held(): of what runs on the current stream of the current device.
+PyObject* begin_graph_held(PyObject*, PyObject*) {
   if (g_graph != nullptr) return PyErr_Format(PyExc_RuntimeError, "a graph is captured");
   g_graph = std::make_shared<Graph>(Graph{current_stream(t_device).id(), {}, {}, {}});
+  g_stream = g_graph->stream;
   std::lock_guard<std::mutex> lock(g_mutex);
   g_captured.insert(g_graph->stream);
   Py_RETURN_NONE;
 }
 
-// end_graph() -> graph. Its kernels have not run: what they made holds nothing that anybody could mean.
-PyObject* end_graph(PyObject*, PyObject*) {
+// begin_graph(): the same, as the bindings of CUDA do it.
+PyObject* begin_graph(PyObject* self, PyObject* none) {
+  PyObject* done = begin_graph_held(self, none);
+  if (done != nullptr) give_up_the_gil();
+  return done;
+}
+
+// synchronize(): waits for the device, which nobody may while a graph is captured.
+PyObject* synchronize(PyObject*, PyObject*) {
+  if (g_graph == nullptr) Py_RETURN_NONE;
+  g_graph->disturbed = true;
+  return PyErr_Format(PyExc_RuntimeError, "nobody waits for the device while a stream is captured");
+}
+
+// end_graph_held(list), which gets the graph. Its kernels have not run: what they made holds nothing that anybody could mean.
+PyObject* end_graph_held(PyObject*, PyObject* list) {
+  if (g_graph == nullptr) return PyErr_Format(PyExc_RuntimeError, "no graph is captured");
   {
     std::lock_guard<std::mutex> lock(g_mutex);
     g_captured.erase(g_graph->stream);
   }
+  g_stream = kNoStream;
   auto* made = new std::shared_ptr<Graph>(std::move(g_graph));
   g_graph = nullptr;
+  if ((*made)->disturbed) {
+    delete made;
+    return PyErr_Format(PyExc_RuntimeError, "somebody has waited for the device");
+  }
   for (const at::Tensor& each : (*made)->made) {
     const at::Storage& storage = each.storage();
     if ((*made)->own.count(storage.unsafeGetStorageImpl()) != 0)
       std::memset(storage.mutable_data(), 0x5a, storage.nbytes());
   }
-  return PyCapsule_New(made, "graph", [](PyObject* capsule) {
+  PyObject* capsule = PyCapsule_New(made, "graph", [](PyObject* capsule) {
     delete static_cast<std::shared_ptr<Graph>*>(PyCapsule_GetPointer(capsule, "graph"));
   });
+  PyList_Append(list, capsule);
+  Py_DECREF(capsule);
+  Py_RETURN_NONE;
+}
+
+// end_graph(list): the same, as the bindings of CUDA do it.
+PyObject* end_graph(PyObject* self, PyObject* list) {
+  give_up_the_gil();
+  return end_graph_held(self, list);
 }
 
 PyObject* replay_graph(PyObject*, PyObject* capsule) {
@@ -518,7 +559,10 @@ PyMethodDef g_methods[] = {{"connect", connect, METH_NOARGS, nullptr},
                            {"take_log", take_log, METH_NOARGS, nullptr},
                            {"capture", capture, METH_O, nullptr},
                            {"begin_graph", begin_graph, METH_NOARGS, nullptr},
-                           {"end_graph", end_graph, METH_NOARGS, nullptr},
+                           {"end_graph", end_graph, METH_O, nullptr},
+                           {"begin_graph_held", begin_graph_held, METH_NOARGS, nullptr},
+                           {"end_graph_held", end_graph_held, METH_O, nullptr},
+                           {"synchronize", synchronize, METH_NOARGS, nullptr},
                            {"replay_graph", replay_graph, METH_O, nullptr},
                            {"silence", silence, METH_O, nullptr},
                            {"seed_all", seed_all, METH_O, nullptr},

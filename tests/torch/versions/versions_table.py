@@ -106,10 +106,10 @@ torch.device(...)` and after `torch.set_default_device(...)`, too: they put a fu
 The backend `cudagraphs` captures the operators of a segment in a call of the program, once for each form of its
 inputs, and again when weights have moved or a setting by which kernels are chosen has changed. Inputs are copied in
 and results out. What waits for the device or has tensors of the CPU stands between graphs; a segment that draws
-random numbers is replayed natively. While other threads of the program run Python nothing is captured, since CUDA
-raises in a thread that synchronizes the device meanwhile; `options={{"beside_threads": True}}` says that none does.
-`options={{"always": True}}` keeps a graph that wins no time. Its graphs share one pool of memory for each device, and
-may add a twentieth of the device's memory to it.
+random numbers is replayed natively. CUDA raises in a thread that synchronizes the device beside a capture, so no other
+thread runs Python meanwhile, which is for a few milliseconds. A segment with an operator that is written in Python is
+captured only while there are no other threads. `options={{"always": True}}` keeps a graph that wins no time. Its graphs
+share one pool of memory for each device, and may add a twentieth of the device's memory to it.
 
 `make test-cuda PYTHON=python3` builds with the Python, torch, cmake, ninja and pybind11 that are there, installs
 nothing, and runs the tests that need a GPU.

@@ -9,6 +9,7 @@
 #include "torch/callables.h"
 #include "torch/operators.h"
 #include "torch/pch.h"
+#include "torch/state.h"
 
 namespace pijit::torch_adapter {
 namespace {
@@ -77,7 +78,7 @@ ForeignCall foreign_call(PyObject* callable) noexcept {
       if (definition_of(each.object.get()) == definition_of(callable)) return each.kind;
     const Callable* known = find_callable(callable);
     if (known != nullptr && (known->rule == Rule::kOperator || known->rule == Rule::kNamedOperator) &&
-        is_accumulating(base_of(*known)))
+        is_accumulating(base_of(*known)) && !runs_saved_hooks())
       return ForeignCall::kWrites;
   } catch (...) {
   }

@@ -1,7 +1,11 @@
 // A snapshot of modes, compared value by value.
 #include "torch/state.h"
 
+#include <torch/csrc/PyInterpreter.h>
+
+#include <algorithm>
 #include <array>
+#include <iterator>
 #include <sstream>
 #include <utility>
 
@@ -154,6 +158,24 @@ class ModeGuard final : public StateGuard {
   std::unique_ptr<AcceleratorModes> accelerators_;  // null: the trace touches none
 };
 
+// Functions of Python that get what operators save, and change nothing but what they and their likes made.
+struct Pack {
+  const char *module, *name;
+};
+constexpr Pack kPacks[] = {{"torch.utils.checkpoint", "_checkpoint_hook.__init__.<locals>.pack_hook"},
+                           {"torch.autograd.graph", "save_on_cpu.__init__.<locals>.pack_to_cpu"}};
+
+bool keeps_to_itself(PyObject* pack) noexcept {
+  if (pack == nullptr || !PyFunction_Check(pack)) return false;
+  const auto* function = reinterpret_cast<PyFunctionObject*>(pack);
+  const auto is = [](PyObject* text, const char* expected) {
+    return text != nullptr && PyUnicode_Check(text) && PyUnicode_CompareWithASCIIString(text, expected) == 0;
+  };
+  return std::any_of(std::begin(kPacks), std::end(kPacks), [&](const Pack& each) {
+    return is(function->func_module, each.module) && is(function->func_qualname, each.name);
+  });
+}
+
 // Keys that a thread includes when nothing special is going on.
 const c10::DispatchKeySet& usual_keys() {
   static const c10::DispatchKeySet keys({c10::DispatchKey::BackendSelect, c10::DispatchKey::ADInplaceOrView});
@@ -182,7 +204,16 @@ bool has_autocast_dtype(c10::DeviceType type) noexcept {
   return type == c10::kCPU || type == c10::kCUDA || (t_latest != nullptr && t_latest->touches(type));
 }
 
-const char* must_step_aside() noexcept {
+bool has_saved_hooks() noexcept {
+  return c10::GradMode::is_enabled() && !at::SavedTensorDefaultHooks::get_tls_state().stack.empty();
+}
+
+bool runs_saved_hooks() noexcept {
+  return has_saved_hooks() &&
+         !keeps_to_itself(at::SavedTensorDefaultHooks::get_tls_state().stack.top().first.ptr(getPyInterpreter()));
+}
+
+const char* must_step_aside(bool recording) noexcept {
   using at::impl::PythonTorchFunctionTLS;
   if (torch::jit::tracer::isTracing()) return "torch.jit is tracing";
   if (PythonTorchFunctionTLS::stack_len() != 0) return "a __torch_function__ mode is active";
@@ -191,7 +222,8 @@ const char* must_step_aside() noexcept {
     return "__torch_function__ is disabled";
   if (c10::impl::TorchDispatchModeTLS::any_modes_set()) return "a __torch_dispatch__ mode is active";
   if (torch::autograd::AnomalyMode::is_enabled()) return "anomaly mode is on";
-  if (!at::SavedTensorDefaultHooks::get_tls_state().stack.empty()) return "saved-tensor hooks are set";
+  // A recording that is under way leaves the operators that call them to CPython.
+  if (!recording && !at::SavedTensorDefaultHooks::get_tls_state().stack.empty()) return "saved-tensor hooks are set";
   if (is_profiled()) return "a profiler is on";  // replays go on under it
   c10::DispatchKeySet included = c10::impl::tls_local_dispatch_key_set().included_;
   if (!(included - usual_keys()).empty()) return "a transformation of torch.func or another dispatcher mode is active";

@@ -25,7 +25,12 @@ class CapturedAside {
   StateGuard* latest_;
 };
 
-// Why nothing is recorded now, or null. GIL held.
-const char* must_step_aside() noexcept;
+// Why nothing is recorded now, or null; `recording`: one is under way on this thread. GIL held.
+const char* must_step_aside(bool recording) noexcept;
+
+// What an operator under gradients saves for its backward pass is handed to functions of Python.
+bool has_saved_hooks() noexcept;
+// These may do anything.
+bool runs_saved_hooks() noexcept;
 
 }  // namespace pijit::torch_adapter

@@ -18,6 +18,7 @@
 #include "ir/call.h"
 #include "torch/below.h"
 #include "torch/spent.h"
+#include "torch/state.h"
 #include "torch/tape_seen.h"
 #include "torch/used_graph.h"
 
@@ -345,6 +346,7 @@ bool Maker::begin_node(const TapeNode& node, const Reg* regs) {
   };
   if (!c10::GradMode::is_enabled()) return true;
   if (std::none_of(node.reads.begin(), node.reads.end(), requires_grad)) return begin_plain(node, regs);
+  if (has_saved_hooks()) return fail("saved-tensor hooks");
   if (!load(node, regs)) return false;
   if (node.gives_numbers || (node.writes.empty() && node.written.empty())) return true;  // it only looks
   now().looked = true;

@@ -95,7 +95,7 @@ class TorchAdapter final : public Adapter {
   }
 
   const char* written_method() const noexcept override { return "forward"; }
-  const char* must_step_aside() noexcept override { return torch_adapter::must_step_aside(); }
+  const char* must_step_aside() noexcept override { return torch_adapter::must_step_aside(t_recording != nullptr); }
   std::unique_ptr<StateGuard> capture_state() override {
     if (t_recording == nullptr) t_unreplayable = nullptr;  // one begins
     return torch_adapter::capture_state();
@@ -128,7 +128,7 @@ class TorchAdapter final : public Adapter {
   CallFate begin_call(const CallSite& site, Val* result) override;
   bool finish_call(const CallSite& site, PyObject* result_object, Val* result) override;
   Val add(const Operand& left, const Operand& right) override {
-    return t_recording != nullptr ? torch_adapter::add(*t_recording, left, right) : Val();
+    return t_recording != nullptr && !runs_saved_hooks() ? torch_adapter::add(*t_recording, left, right) : Val();
   }
   void forget_additions() noexcept override {
     if (t_recording != nullptr) t_recording->eye.expected = 0;
@@ -233,6 +233,19 @@ bool draws_for_good(const Eye& eye) {
         return true;
     }
   }
+  return false;
+}
+
+// An operator hands what it saves to functions of Python, which a replay may call only in an opaque call. Of operands
+// that require no gradients it saves none.
+bool calls_python(Recording& recording) {
+  if (!runs_saved_hooks()) return false;
+  const auto is_differentiable = [](const Arg& arg) {
+    return arg.kind == ArgKind::kTensor && arg.tensor->requires_grad();
+  };
+  if (std::any_of(recording.args.begin(), recording.args.end(), is_differentiable)) return true;
+  for (const Arg& arg : Vec<Arg>(recording.args))
+    if (arg.kind == ArgKind::kTensor) require(recording, arg, Fact::kRequiresGrad);
   return false;
 }
 
@@ -404,6 +417,7 @@ CallFate TorchAdapter::begin_call(const CallSite& site, Val* result) {
   if (t_recording == nullptr) return CallFate::kUnknown;
   try {
     CallFate fate = begin(*t_recording, site, result);
+    if (fate == CallFate::kObserve && calls_python(*t_recording)) fate = CallFate::kUnknown;
     if (fate == CallFate::kObserve) t_recording->eye.open();
     return fate;
   } catch (const TooMuchWork&) {  // the recorder is in the middle of something: the recording ends

@@ -144,7 +144,12 @@ def unused(model: nn.Module, x: Tensor, y: Tensor) -> Any:
     return F.cross_entropy(out, y), float(spread.detach()), spread.item()
 
 
-LOSSES = [log_sum, masked, teacher, views, several, written, scattered, sorted_rows, unused]
+def margins(model: nn.Module, x: Tensor, y: Tensor) -> Any:
+    out = model(x)
+    return F.multi_margin_loss(out, y) + F.multilabel_margin_loss(out, (x[:, :4] > 0).long()), out
+
+
+LOSSES = [margins, log_sum, masked, teacher, views, several, written, scattered, sorted_rows, unused]
 
 
 @pytest.mark.parametrize("loss_of", LOSSES, ids=lambda loss: loss.__name__)

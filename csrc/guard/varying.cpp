@@ -430,6 +430,7 @@ void Varying::learn_from(const Varying& other) {
   for (const Places* places : {&other.changed_, &other.missed_})
     for (const auto& [container, keys] : *places)
       for (const Ref& key : keys) add(container, key.get());
+  for (const auto& [place, times] : other.left_at_) left_at_[place] = std::max(left_at_[place], times);
   counts_ = counts_ || other.counts_;
 }
 

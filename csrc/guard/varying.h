@@ -62,8 +62,8 @@ class Varying {
   // The same of text in the middle of a function. Two texts may be two ways of going on, each with its trace.
   bool miss_text(uint64_t way);
   bool miss(const void* container, PyObject* key);
-  // An instruction needs the value of a number, and a trace was left there often, since it is another one. True: for
-  // the last time, as a trace for each number would be too many: a frame that comes to the instruction is CPython's.
+  // An instruction needs a number, or that many rows of a tensor, and a trace was left there often, since it is another
+  // one. True: for the last time, as a trace for each would be too many: the frame, or the instruction, is CPython's.
   bool miss_at(const void* code, int instruction);
   bool has_left_at(const void* code, int instruction) const noexcept;
   // What is there cannot be left open.

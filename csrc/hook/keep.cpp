@@ -7,6 +7,7 @@
 
 #include "cache/code_state.h"
 #include "cache/memory.h"
+#include "cpython/bytecode.h"
 #include "exec/links.h"
 #include "exec/registers.h"
 #include "exec/replay.h"
@@ -87,13 +88,10 @@ bool asks_for_state(const Node& node) noexcept {
   return node.op == Op::kCheck && !node.adapter_op->is_of_form();
 }
 
-// Traces are left there since an instruction within the root needs another number in each call: a trace for each number
-// is too much. They are forgotten, and the next one leaves that frame to CPython.
-bool leaves_frame(Root& root, const Trace& trace, uint32_t at) {
-  const Node& node = trace.nodes[at];
-  if ((node.op != Op::kGuardInt && node.op != Op::kGuardFloat) || node.snapshot == kNone) return false;
+// A replay was left there since another number is needed at each time: after a few times the traces that need one are
+// forgotten, as a trace for each number is too much. True: they are.
+bool forget_numbers(Root& root, const Trace& trace, const Node& node) {
   const Site site = trace.sites[node.site];
-  if (trace.frame_states[trace.snapshots[node.snapshot].frame].parent == kNone) return false;
   if (!root.varying.miss_at(site.code, site.instruction)) return false;
   for (size_t i = root.traces.size(); i-- > 0;) {
     const Trace& other = *root.traces[i];
@@ -105,6 +103,24 @@ bool leaves_frame(Root& root, const Trace& trace, uint32_t at) {
   }
   root.in_a_row.left = root.in_a_row.gone_on = 0;
   return true;
+}
+
+// An instruction within the root needs the number: the next trace leaves that frame to CPython.
+bool leaves_frame(Root& root, const Trace& trace, uint32_t at) {
+  const Node& node = trace.nodes[at];
+  if ((node.op != Op::kGuardInt && node.op != Op::kGuardFloat) || node.snapshot == kNone) return false;
+  if (trace.frame_states[trace.snapshots[node.snapshot].frame].parent == kNone) return false;
+  return forget_numbers(root, trace, node);
+}
+
+// The node gives the rows of a tensor to a loop, and there are more or fewer now: the next trace takes one after the
+// other.
+bool opens_loop(Root& root, const Trace& trace, uint32_t at) {
+  const Node& node = trace.nodes[at];
+  const Site site = trace.sites[node.site];
+  if (node.op != Op::kAdapter || !cpython::instruction_at(site.code, site.instruction).is(cpython::Operation::kGetIter))
+    return false;
+  return forget_numbers(root, trace, node);
 }
 
 // A trace keeps being left at the node: a later call is recorded. False: no side trace can be had there, such as behind
@@ -216,6 +232,7 @@ void go_on_from(Root& root, const Left& left) {
   for (size_t i = 0; i < root.traces.size(); ++i)
     if (root.traces[i].get() == left.trace) {
       if (left.learned) return records_too_often(root) ? void() : root.traces.forget(i);
+      if (opens_loop(root, *root.traces[i], left.node)) return;
       if (root.is_entry()) return;  // another of its traces goes on, or another entry
       if (!want_side_trace(root, root.traces[i], left.node) || has_turned(root)) forget_useless(root, i, left.node);
       return;

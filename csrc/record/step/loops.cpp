@@ -147,6 +147,14 @@ Py_ssize_t items_left(Heap& heap, Val iterator) {
   return std::max<Py_ssize_t>(size - static_cast<Py_ssize_t>(heap.model(iterator).get<family::Iterator>().position), 0);
 }
 
+// The loop makes another number of turns in each call: over a range (open_range), or over the rows of a tensor, which
+// an opaque call has given (is_open_tensor).
+static bool is_open(const Heap& heap, Val iterator) {
+  if (!iterator.is_reg()) return false;
+  PyObject* now = heap.reg_objects[iterator.index()];
+  return heap.type_of(iterator) == &PyRangeIter_Type || (now != nullptr && Py_IS_TYPE(now, &PyTupleIter_Type));
+}
+
 // C code asks for what the innermost frame, or one outside of it, gives.
 static bool is_driven(const FrameStack& frames) {
   for (size_t level = 0; level < frames.size(); ++level)
@@ -175,8 +183,7 @@ bool leaves_loop(Recorder& recorder, ShadowFrame& frame) {
   const Arrival arrival = *found;
   found->before = std::exchange(found->last, now);
   if (arrival.before.bytecodes == arrival.last.bytecodes) return false;
-  const bool open = frame.does(Operation::kForIter) && frame.top().is_reg() &&
-                    recorder.heap.type_of(frame.top()) == &PyRangeIter_Type;  // open_range
+  const bool open = frame.does(Operation::kForIter) && is_open(recorder.heap, frame.top());
   const bool chosen = open || recorder.way_of_loops() == Loops::kBody;
   const auto since = [&](const Arrival::Place& place) {
     return Size{nodes - place.nodes, bytecodes - place.bytecodes};

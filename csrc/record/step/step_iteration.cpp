@@ -127,8 +127,17 @@ int next_item(Recorder& recorder, Val iterator, Val* item) {
   return -1;
 }
 
+// The loop over the tensor makes another number of turns in each call, for which replays were left: the rows are taken
+// one by one, and the loop is left to traces of its own (loops.cpp).
+static bool is_open_tensor(Recorder& recorder, const ShadowFrame& frame, Val iterable) {
+  if (frame.drive || recorder.way_of_loops() == Loops::kUnrolled || recorder.varying() == nullptr) return false;
+  return recorder.varying()->has_left_at(frame.code, frame.operation) && touches_tensor(recorder, iterable);
+}
+
 void step_get_iter(Recorder& recorder, ShadowFrame& frame) {
   Val iterable = frame.top();
+  if (is_open_tensor(recorder, frame, iterable))
+    return recorder.stop(Abort::kUnknownOperand, "iteration over a tensor whose length differs from call to call");
   if (ask_about(recorder, frame, SiteKind::kIter, {iterable}, 1, 1)) return;
   if (walk_open_range(recorder, frame, iterable)) return;
   if (!make_iterator(recorder, frame, iterable, 1) && recorder.live()) {

@@ -67,7 +67,7 @@ def other(arguments: dict[str, Any]) -> dict[str, Any]:
 def measure(name: str, headers: Path) -> dict[str, Any]:
     """Everything of one model, in this process."""
     warnings.filterwarnings("ignore")
-    import graphs
+    import graph_subjects
     import torch
     import zoo
     from safetensors.torch import load_file, save_file
@@ -82,7 +82,9 @@ def measure(name: str, headers: Path) -> dict[str, Any]:
     with torch.no_grad(), tempfile.TemporaryDirectory() as place:
         folder = Path(place) / "model"
         try:
-            graph = graphs.captured(model, arguments)
+            graph = graph_subjects.captured(
+                model, *((tuple(arguments.values()), {}) if "x" in arguments else ((), arguments))
+            )
             pijit.export(graph, format="cpp", path=folder)
         except ExportError as error:
             return found | {"said": f"refused: {error}"[:300]}
@@ -118,12 +120,12 @@ def same(a: Any, b: Any) -> bool:
 
 def expected(graph: Any, made: Any) -> dict[str, Any]:
     """The tensors of what a module gives, by the names that the program has for them."""
-    import graphs
+    import graph_subjects
     import torch
 
     from pijit._formats._graph_results import named
 
-    tensors = [each for each in graphs.leaves(made) if isinstance(each, torch.Tensor)]
+    tensors = [each for each in graph_subjects.leaves(made) if isinstance(each, torch.Tensor)]
     names = [name for name, value in named(graph.outputs) if value.kind == "tensor"]
     return dict(zip(names, tensors, strict=True))
 

@@ -1,259 +1,302 @@
-"""The graphs of the sixty models of zoo.toml: are they whole, neutral, and right in every format?
+"""Graphs of whole programs: are they in one part, and right in every format at two sizes?
 
-    python bench/graphs.py [--models bert timm/resnet10t ...] [--formats fx onnx ...] [--json FILE]
+    python bench/graphs.py [--parts zoo layers programs operators cpp] [--only TEXT] [--sample N]
+                           [--formats fx onnx ...] [--jobs N] [--page] [--json FILE]
 
-Each model runs in a process of its own, on one thread, in evaluation mode and without gradients. It is captured once;
-the graph goes through every format, and what comes out runs on the captured inputs and on others. Printed are, for each
-model, the nodes, what splits its graph, foreign operators, and by format "same" (every bit is equal), the largest
-difference, or why there is none, with the seconds of the export; then how many models pass, beside the bar of each
-column. A decision on data stays in the graph as a check (`decisions="assume"`); models that have one are marked "*".
-Models of packages that are not installed are left out, and counted.
+The subjects are the sixty models of zoo.toml, torch's own layers (in evaluation and in training), programs as people
+write them by hand, and programs of one operator; `cpp` compiles models of the zoo as C++ programs (exported_cpp.py).
+Each is captured once and goes through every format (graph_subjects.py has the verdicts). Models of packages that are
+not installed are left out, and counted. Printed is a line for each subject that is not right everywhere, then a table
+with the bar of each number. `--sample N` takes every Nth subject, and `--page` writes docs/graphs.md from a run over
+all of them.
 """
 
 from __future__ import annotations
 
 import argparse
-import importlib.util
+import concurrent.futures
 import json
-import math
+import queue
 import subprocess
 import sys
 import tempfile
 import time
-import warnings
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import exported_cpp
+import graph_subjects
 import zoo
+from graph_subjects import FORMATS
 
-SEEDS = (0, 1)
-CLOSE = 1e-4  # relative to the largest number of a tensor, if that is above 1
-LONGEST = 900  # seconds of a model
-# How many of the sixty models have to pass.
-BARS = {"whole": 54, "neutral": 50, "fx": 54, "exported_program": 50, "onnx": 48, "jax": 48}
-FORMATS = ("fx", "exported_program", "onnx", "jax")
-EXACT = ("fx", "exported_program")
-
-
-def measure(name: str, formats: list[str]) -> dict[str, Any]:
-    """Everything of one model, in this process."""
-    warnings.filterwarnings("ignore")
-    import torch
-
-    torch.set_num_threads(1)
-    model = zoo.build(name)
-    with torch.no_grad():
-        expected = [leaves(zoo.call(model, zoo.inputs(name, seed))) for seed in SEEDS]
-        began = time.perf_counter()
-        graph = captured(model, zoo.inputs(name))
-        row: dict[str, Any] = {
-            "model": name,
-            "nodes": len(graph.nodes),
-            "seconds": time.perf_counter() - began,
-            "breaks": [f"{node.op} at {Path(node.file).name}:{node.line}" for node in graph.breaks],
-            "foreign": list(graph.foreign),
-            "assumed": sum(node.op == "check" and node.origin == "python::decision" for node in graph.nodes),
-            "formats": {},
-        }
-        for each in formats:
-            row["formats"][each] = one_format(graph, each, name, expected)
-    return row
+PARTS = ("zoo", "layers", "programs", "operators", "cpp")
+TITLES = {
+    "zoo": "models of the zoo",
+    "layers": "layers of torch, in evaluation and in training",
+    "programs": "programs written by hand",
+    "operators": "programs of one operator",
+}
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "graphs.md"
+RIGHT = ("same", "close")
+LONGEST = 600  # seconds of a subject
+CPP_MODELS = 6  # of a run over all of the zoo: one takes half a minute
 
 
-def captured(model: Any, arguments: dict[str, Any]) -> Any:
-    """The graph of one call; decisions on data stay in it as checks."""
-    from pijit.graph.build.capture import captured
-
-    args = (arguments["x"],) if "x" in arguments else ()
-    return captured(model, args, {} if args else arguments, decisions="assume")
+# ---- Running
 
 
-def one_format(graph: Any, format: str, name: str, expected: list[list[Any]]) -> dict[str, Any]:
-    """Seconds of the export and the largest difference, or the reason why there is none."""
-    began = time.perf_counter()
-    try:
-        run = RUNNERS[format](graph)
-        seconds = time.perf_counter() - began
-        gaps = []
-        for seed, right in zip(SEEDS, expected, strict=True):
-            gaps.append(gap(right, run([zoo.inputs(name, seed)[value.name] for value in graph.inputs])))
-            if format == "jax" and len(gaps) == 1:  # nothing is exported: the first run counts
-                seconds = time.perf_counter() - began
-    except Exception as error:  # whatever another package raises
-        return {"why": f"{type(error).__name__}: {error}".partition("\n")[0][:300]}
-    return {"difference": max(gaps), "seconds": seconds}
+class Worker:
+    """A process that judges subjects one after another; a new one takes the place of one that died."""
 
+    def __init__(self, formats: list[str]) -> None:
+        self.formats = formats
+        self.process: Any = None
 
-def fx(graph: Any) -> Callable[[list[Any]], list[Any]]:
-    """A GraphModule."""
-    import pijit
-
-    module = pijit.export(graph, format="fx")
-    return lambda inputs: leaves(module(*inputs))
-
-
-def exported_program(graph: Any) -> Callable[[list[Any]], list[Any]]:
-    """An ExportedProgram that was written and read."""
-    import torch
-
-    import pijit
-
-    with tempfile.TemporaryDirectory() as folder:
-        path = pijit.export(graph, format="exported_program", path=Path(folder) / "model.pt2")
-        module = torch.export.load(path).module()
-    return lambda inputs: leaves(module(*inputs))
-
-
-def onnx(graph: Any) -> Callable[[list[Any]], list[Any]]:
-    """A model in ONNX Runtime; what the call changes is left aside."""
-    import onnxruntime
-    import torch
-
-    import pijit
-
-    model = pijit.export(graph, format="onnx")
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = 1
-    session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
-    names = [each.name for each in session.get_inputs()]
-    kinds = [value.kind for value in graph.results]
-
-    def run(inputs: list[Any]) -> list[Any]:
-        given = {value.name: array.numpy() for value, array in zip(graph.inputs, inputs, strict=True)}
-        outputs = session.run(None, {each: given[each] for each in names})
-        return [torch.from_numpy(out) for out, kind in zip(outputs, kinds, strict=False) if kind == "tensor"]
-
-    return run
-
-
-def jax(graph: Any) -> Callable[[list[Any]], list[Any]]:
-    """Node by node in JAX."""
-    import numpy
-    import torch
-
-    def run(inputs: list[Any]) -> list[Any]:
-        made: Any = graph.run(*inputs, framework="jax")
-        return [torch.from_numpy(numpy.array(array)) for array in leaves(made)]
-
-    return run
-
-
-RUNNERS = {"fx": fx, "exported_program": exported_program, "onnx": onnx, "jax": jax}
-
-
-def leaves(thing: Any) -> list[Any]:
-    """The arrays in an output, however nested, in order; the same array as often as it stands there."""
-    return list(_leaves(thing, set()))
-
-
-def _leaves(thing: Any, around: set[int]) -> Iterator[Any]:
-    if hasattr(thing, "shape") and hasattr(thing, "dtype"):
-        yield thing
-        return
-    if id(thing) in around or isinstance(thing, type):
-        return
-    parts: Any = ()
-    if isinstance(thing, dict):
-        parts = thing.values()
-    elif isinstance(thing, list | tuple):
-        parts = thing
-    elif hasattr(thing, "__dict__") and not hasattr(thing, "named_parameters"):
-        parts = vars(thing).values()
-    for part in parts:
-        yield from _leaves(part, around | {id(thing)})
-
-
-def gap(expected: list[Any], found: list[Any]) -> float:
-    """0 if every bit is equal; else the largest difference, relative to the largest number if that is above 1."""
-    import torch
-
-    if len(expected) != len(found):
-        return math.inf
-    largest = 0.0
-    for a, b in zip(expected, found, strict=True):
-        if a.shape != b.shape or a.dtype != b.dtype:
-            return math.inf
-        if torch.equal(a, b) or not a.numel():
-            continue
-        wide = a.double()
-        away = (wide - b.double()).abs().nan_to_num(math.inf).max().item()
-        largest = max(largest, away / max(1.0, wide.abs().max().item()))
-    return largest
-
-
-def passes(row: dict[str, Any], column: str) -> bool:
-    """The model does what the bar of a column counts."""
-    if column == "whole":
-        return not row["breaks"]
-    if column == "neutral":
-        return not row["foreign"]
-    made = row["formats"].get(column, {})
-    return made.get("difference", math.inf) <= (0 if column in EXACT else CLOSE)
-
-
-def main() -> None:
-    """Measures the models, one process each, and prints a table and its totals."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--models", nargs="+", choices=list(zoo.MODELS), default=list(zoo.MODELS), metavar="NAME")
-    parser.add_argument("--formats", nargs="+", choices=FORMATS, default=list(FORMATS), metavar="FORMAT")
-    parser.add_argument("--json", type=Path, metavar="FILE")
-    parser.add_argument("--one", help=argparse.SUPPRESS)
-    options = parser.parse_args()
-    if options.one:
-        print(json.dumps(measure(options.one, options.formats)))
-        return
-    rows, missing = [], 0
-    for name in options.models:
-        if importlib.util.find_spec(zoo.MODELS[name][0]) is None:
-            missing += 1
-            continue
-        row = in_a_process(name, options.formats)
-        rows.append(row)
-        print("\n".join(lines(row)), flush=True)
-    if options.json is not None:
-        options.json.write_text(json.dumps(rows, indent=1))
-    print(f"\n{len(options.models)} models, {missing} of them of packages that are not installed; {len(rows)} ran")
-    for column, bar in BARS.items():
-        if column in ("whole", "neutral", *options.formats):
-            print(f"{column:18}{sum(passes(row, column) for row in rows):3}   (bar: {bar} of 60)")
-
-
-def in_a_process(name: str, formats: list[str]) -> dict[str, Any]:
-    """The row of a model; of one that fails the reason as what splits it."""
-    command = [sys.executable, __file__, "--one", name, "--formats", *formats]
-    why = f"more than {LONGEST} s"
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=LONGEST)
-        if done.returncode == 0:
-            row: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    def judge(self, part: str, name: str) -> dict[str, Any]:
+        """The row of a subject."""
+        if self.process is None:
+            command = [sys.executable, __file__, "--worker", "--formats", *self.formats]
+            self.process = subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+            )
+        self.process.stdin.write(json.dumps([part, name]) + "\n")
+        self.process.stdin.flush()
+        with concurrent.futures.ThreadPoolExecutor(1) as reader:
+            line = reader.submit(self.process.stdout.readline)
+            try:
+                found = line.result(LONGEST)
+            except concurrent.futures.TimeoutError:
+                self.process.kill()
+                found = ""
+        if found:
+            row: dict[str, Any] = json.loads(found)
             return row
-        why = (done.stderr.strip().splitlines() or [str(done.returncode)])[-1][:300]
-    except subprocess.TimeoutExpired:
-        pass
-    failed = {"nodes": 0, "seconds": math.nan, "breaks": [why], "foreign": ["?"], "assumed": 0, "formats": {}}
-    return {"model": name, **failed}
+        why = f"error: the process ended with {self.process.wait()}"
+        self.process = None
+        failed = {"way": "split", "breaks": [why], "foreign": [], "nodes": 0, "seconds": 0.0}
+        return {"part": part, "name": name, **failed, "formats": dict.fromkeys(self.formats, why)}
+
+    def close(self) -> None:
+        """Ends the process."""
+        if self.process is not None:
+            self.process.stdin.close()
+            self.process.wait()
+
+
+def work(formats: list[str]) -> None:
+    """Reads subjects from the input and prints their rows."""
+    out = sys.stdout
+    sys.stdout = sys.stderr  # programs print
+    for line in sys.stdin:
+        part, name = json.loads(line)
+        try:
+            row = graph_subjects.judged(part, name, formats)
+        except Exception as error:
+            why = f"error: {type(error).__name__}: {error}"[:300]
+            row = {"part": part, "name": name, "way": "split", "breaks": [why], "foreign": [], "nodes": 0}
+            row |= {"seconds": 0.0, "formats": dict.fromkeys(formats, why)}
+        print(json.dumps(row), file=out, flush=True)
+
+
+def judged(subjects: list[tuple[str, str]], formats: list[str], jobs: int) -> Iterator[dict[str, Any]]:
+    """The rows of subjects, in their order."""
+    workers: queue.Queue[Worker] = queue.Queue()
+    for _ in range(jobs):
+        workers.put(Worker(formats))
+
+    def one(subject: tuple[str, str]) -> dict[str, Any]:
+        worker = workers.get()
+        try:
+            return worker.judge(*subject)
+        finally:
+            if subject[0] == "zoo":  # what models import and define stays in a process
+                worker.close()
+                worker.process = None
+            workers.put(worker)
+
+    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+        yield from pool.map(one, subjects)
+    while not workers.empty():
+        workers.get().close()
+
+
+def programs_of_cpp(names: list[str], jobs: int) -> list[dict[str, Any]]:
+    """What exported_cpp.py finds of models."""
+    with tempfile.TemporaryDirectory() as folder, concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+        exported_cpp.compiler(Path(folder))
+        return list(pool.map(lambda name: exported_cpp.in_a_process(name, Path(folder)), names))
+
+
+# ---- Telling
+
+
+def is_whole(row: dict[str, Any]) -> bool:
+    """The graph is in one part."""
+    return not row["breaks"]
+
+
+def kind(verdict: str) -> str:
+    """What a verdict begins with."""
+    return verdict.partition(":")[0]
+
+
+def is_right(row: dict[str, Any], format: str) -> bool:
+    """Equal, or close where the format is not one of torch."""
+    return row["formats"].get(format) in (("same",) if format in graph_subjects.EXACT else RIGHT)
+
+
+def is_wrong(row: dict[str, Any]) -> bool:
+    """A format gives something else, without a word."""
+    return any(kind(each) == "wrong" for each in row["formats"].values())
+
+
+def is_refused(row: dict[str, Any]) -> bool:
+    """All that is not right is refused with an ExportError."""
+    return all(kind(each) in (*RIGHT, "fixed", "random", "refused") for each in row["formats"].values())
 
 
 def lines(row: dict[str, Any]) -> Iterator[str]:
-    """One model, and below it what is wrong."""
-    cells = []
-    for format, made in row["formats"].items():
-        if "why" in made:
-            text = "no"
-        else:
-            text = "same" if made["difference"] == 0 else f"{made['difference']:.1g}"
-            text += f" {made['seconds']:.2f} s"
-        cells.append(f"{format} {text:13}")
-    mark = "*" if row["assumed"] else " "
-    yield f"{row['model']:32}{mark} {row['nodes']:5} nodes {row['seconds']:6.2f} s  {' '.join(cells)}".rstrip()
-    if row["breaks"]:
-        yield f"    split by {', '.join(dict.fromkeys(row['breaks']))[:300]}"
-    if row["foreign"] and not row["breaks"]:
-        yield f"    foreign: {', '.join(row['foreign'])}"
-    for format, made in row["formats"].items():
-        if "why" in made and not row["breaks"]:
-            yield f"    {format}: {made['why']}"
+    """What is to be said of a subject that is not right everywhere."""
+    mark = "" if row["way"] == "split" else f" [{row['way']}]"
+    told: dict[str, list[str]] = {}
+    for format, verdict in row["formats"].items():
+        told.setdefault(verdict, []).append(format)
+    for verdict, formats in told.items():
+        if verdict not in (*RIGHT, "random"):
+            yield f"{row['part']:9} {row['name'][:58]:58}{mark} {'/'.join(formats)}: {verdict}"
+
+
+def summary(rows: list[dict[str, Any]], formats: list[str]) -> list[list[str]]:
+    """The table: a row for each part, and one for all of zoo, layers and programs."""
+    table = []
+    groups = {part: [row for row in rows if row["part"] == part] for part in TITLES}
+    groups["all but operators"] = [row for row in rows if row["part"] != "operators"]
+    for part, members in groups.items():
+        if not members:
+            continue
+        counts = [sum(map(is_whole, members))]
+        for format in formats:
+            counts.append(sum(is_right(row, format) for row in members))
+        drawn = sum("random" in row["formats"].values() for row in members)
+        fixed = sum("fixed" in row["formats"].values() for row in members)
+        refused = sum(any(kind(each) == "refused" for each in row["formats"].values()) for row in members)
+        other = sum(any(kind(each) == "error" for each in row["formats"].values()) for row in members)
+        table.append(
+            [
+                TITLES.get(part, part),
+                *map(str, (len(members), *counts, drawn, fixed, refused, other, sum(map(is_wrong, members)))),
+            ]
+        )
+    return table
+
+
+def heads(formats: list[str]) -> list[str]:
+    """Of the columns of the table."""
+    return ["", "subjects", "whole", *formats, "random", "fixed size", "refused", "other errors", "wrong"]
+
+
+BARS = """| what | bar |
+| --- | --- |
+| whole: models of the zoo, layers in each mode, programs written by hand | 60 of 60, 80 of 80, 95 % |
+| of these: fx and exported_program, each bit equal at two sizes | 95 % |
+| of these: ONNX and JAX, each within 1e-4 at two sizes | 90 % |
+| what is not right is refused with an `ExportError`; silently wrong | all; 0 |
+| programs of one operator: right; refused clearly; else | 95 %; 5 %; 0 |
+| models that give the same bits as C++ programs | 50 of 60 |
+"""
+
+
+def page(rows: list[dict[str, Any]], formats: list[str], cpp: list[dict[str, Any]], missing: int) -> str:
+    """docs/graphs.md."""
+    import torch
+
+    parts = [
+        "# Graphs of whole programs",
+        "",
+        f"Written by `python bench/graphs.py --page`, with torch {torch.__version__}.",
+        "",
+        "A *subject* is a callable with arguments of two sizes. It is captured once, with the first arguments.",
+        "`whole` counts graphs in one part. The columns of formats count subjects that are right with both: `fx` and",
+        "`exported_program` where every bit is equal, `onnx` (in ONNX Runtime) and `jax` within 1e-4. `random`: torch",
+        "draws random numbers, which other frameworks do not draw alike. `fixed size`: the graph says that it is for",
+        "one size. `refused`: some format refuses with an `ExportError`. `wrong`: some format gives something else,",
+        "without a word.",
+        "",
+        _table([heads(formats), *summary(rows, formats)]),
+        BARS,
+    ]
+    if missing:
+        parts += [f"{missing} models of the zoo are of packages that were not installed.", ""]
+    if cpp:
+        equal = sum(bool(row.get("equal")) for row in cpp)
+        parts += [
+            f"Of the zoo a sample of {len(cpp)} was compiled as C++ programs: {equal} give the same bits.",
+            "",
+        ]
+    parts += ["## What is not right", "", "| subject | formats | verdict |", "| --- | --- | --- |"]
+    for row in rows:
+        told: dict[str, list[str]] = {}
+        for format, verdict in row["formats"].items():
+            told.setdefault(verdict, []).append(format)
+        for verdict, which in told.items():
+            if verdict not in (*RIGHT, "random"):
+                cells = (f"`{row['name']}`", ", ".join(which), verdict.partition("\n")[0][:160])
+                parts.append("| " + " | ".join(cell.replace("|", "\\|").replace("<", "&lt;") for cell in cells) + " |")
+    return "\n".join(parts) + "\n"
+
+
+def _table(cells: list[list[str]]) -> str:
+    head, *rest = cells
+    rows = [head, ["---"] * len(head), *rest]
+    return "\n".join("| " + " | ".join(row) + " |" for row in rows) + "\n"
+
+
+def main() -> None:
+    """Judges the subjects and prints what is not right, and the table."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS), metavar="PART")
+    parser.add_argument("--only", default="", metavar="TEXT", help="subjects whose names hold this text")
+    parser.add_argument("--sample", type=int, default=1, metavar="N", help="every Nth subject")
+    parser.add_argument("--formats", nargs="+", choices=FORMATS, default=list(FORMATS), metavar="FORMAT")
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--json", type=Path, metavar="FILE")
+    parser.add_argument("--page", action="store_true", help="write docs/graphs.md")
+    parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.worker:
+        work(options.formats)
+        return
+    began = time.perf_counter()
+    wanted = [
+        (part, name)
+        for part in options.parts
+        if part != "cpp"
+        for name in graph_subjects.names(part)[:: options.sample]
+        if options.only in name
+    ]
+    rows = []
+    for row in judged(wanted, options.formats, options.jobs):
+        if "invalid" in row:
+            continue
+        rows.append(row)
+        for line in lines(row):
+            print(line, flush=True)
+    cpp = []
+    if "cpp" in options.parts:
+        models = [name for name in graph_subjects.names("zoo") if options.only in name]
+        cpp = programs_of_cpp(models[:: max(1, len(models) // CPP_MODELS)], options.jobs)
+        for each in cpp:
+            print(f"cpp       {each['name']:58} {each['said']}")
+    missing = len(zoo.MODELS) - len(graph_subjects.names("zoo"))
+    print(f"\n{missing} models are of packages that are not installed; {time.perf_counter() - began:.0f} s")
+    print(_table([heads(options.formats), *summary(rows, options.formats)]))
+    print(dict(Counter(row["way"] for row in rows)), "ways of capturing decisions")
+    if options.json is not None:
+        options.json.write_text(json.dumps({"rows": rows, "cpp": cpp}, indent=1))
+    if options.page:
+        PAGE.write_text(page(rows, options.formats, cpp, missing))
 
 
 if __name__ == "__main__":

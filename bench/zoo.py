@@ -36,8 +36,8 @@ MODELS = {
 }
 
 
-def inputs(name: str, seed: int = 0) -> dict[str, Any]:
-    """Arguments of a model: token numbers of shape (1, LENGTH), or pixels of shape (1, 3, height, width)."""
+def inputs(name: str, seed: int = 0, batch: int = 1, length: int = LENGTH) -> dict[str, Any]:
+    """Arguments of a model: token numbers of shape (batch, length), or pixels of shape (batch, 3, height, width)."""
     import torch
 
     package, own = MODELS[name]
@@ -46,9 +46,9 @@ def inputs(name: str, seed: int = 0) -> dict[str, Any]:
     if kind in ("image", "photo"):
         size = IMAGE if kind == "image" else PHOTO
         return {
-            "pixel_values" if package == "transformers" else "x": torch.randn(1, 3, size, size, generator=generator)
+            "pixel_values" if package == "transformers" else "x": torch.randn(batch, 3, size, size, generator=generator)
         }
-    tokens = torch.randint(3, 128, (1, LENGTH), generator=generator)
+    tokens = torch.randint(3, 128, (batch, length), generator=generator)
     return {"input_ids": tokens} | ({"decoder_input_ids": tokens[:, :8]} if kind == "pair" else {})
 
 

@@ -13,6 +13,8 @@ import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import hand_written_pictures
+import hand_written_sequences
 import torch
 import torch.nn.functional as F
 from torch import nn
@@ -483,6 +485,10 @@ PROGRAMS: dict[str, Program] = {
     "DDPM": Program(DDPM, lambda n: (torch.randn(n, 6), torch.randint(0, 100, (n,)), torch.randn(n, 6))),
     "PPO": Program(PPO, lambda n: (torch.randn(n, 4), torch.randint(0, 2, (n,)), torch.randn(n), torch.randn(n))),
     "conv stack": Program(ConvStack, lambda n: (torch.randn(n, 40),)),
+    **{
+        name: Program(*each)
+        for name, each in (hand_written_sequences.PROGRAMS | hand_written_pictures.PROGRAMS).items()
+    },
 }
 
 

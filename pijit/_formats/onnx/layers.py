@@ -1,17 +1,14 @@
-"""Forms in ONNX of normalisation, dropout, attention and losses."""
+"""Forms in ONNX of normalisation, dropout and attention."""
 
 import math
 from typing import Any
 
-import numpy as np
-
-from pijit._formats.onnx import elementwise, numbers
-from pijit._formats.onnx.activations import by_channel, log_softmax, logsigmoid
+from pijit._formats.onnx import numbers
+from pijit._formats.onnx.activations import by_channel
 from pijit._formats.onnx.arrays import merged, reshape_as
 from pijit._formats.onnx.builder import Builder
 from pijit._formats.onnx.creation import filled
 from pijit._formats.onnx.reductions import indices, var_mean
-from pijit._formats.onnx.types import is_floating, numpy_type
 
 
 def _layer_norm(o: Builder, x: Any, shape: Any, weight: Any, bias: Any, epsilon: float, outputs: int) -> Any:
@@ -29,16 +26,6 @@ def native_layer_norm(o: Builder, x: Any, shape: Any, weight: Any, bias: Any, ep
     made, middle, scale = _layer_norm(o, x, shape, weight, bias, epsilon, 3)
     middle.shape = scale.shape = (*x.shape[: x.rank - len(shape)], *(1,) * len(shape))
     return made, middle, scale
-
-
-def rms_norm(o: Builder, x: Any, shape: Any, weight: Any = None, epsilon: float | None = None) -> Any:
-    own = x.dtype
-    if epsilon is None:
-        epsilon = 0.0078125 if own == "bfloat16" else float(np.finfo(numpy_type(own)).eps)
-    x = x if own == "float64" else o.cast(x, "float32")
-    square = o.reduce("ReduceMean", o.Mul(x, x), tuple(range(-len(shape), 0)), True)
-    made = o.cast(o.Mul(x, o.Reciprocal(o.Sqrt(o.Add(square, epsilon)))), own)
-    return made if weight is None else made * weight
 
 
 def _channels(o: Builder, x: Any, *known: Any) -> Any:
@@ -113,13 +100,6 @@ def group_norm(o: Builder, x: Any, groups: int, weight: Any = None, bias: Any = 
     return made if bias is None else o.Add(made, by_channel(o, bias, x))
 
 
-def native_group_norm(
-    o: Builder, x: Any, weight: Any, bias: Any, n: Any, c: Any, area: Any, groups: int, epsilon: float
-) -> Any:
-    variance, middle = var_mean(o, o.Reshape(x, o.ints((0, groups, -1))), -1, 0)
-    return group_norm(o, x, groups, weight, bias, epsilon), middle, o.Reciprocal(o.Sqrt(variance + epsilon))
-
-
 def instance_norm(
     o: Builder,
     x: Any,
@@ -156,6 +136,12 @@ def feature_dropout(o: Builder, x: Any, p: float, training: bool) -> Any:
         return x
     like = filled(o, o.ints((o.size(x, 0), o.size(x, 1), *(1,) * (x.rank - 2))), 0, x.dtype)
     return dropped(o, x, p, like)[0]
+
+
+def native_dropout(o: Builder, x: Any, p: float, training: Any) -> Any:
+    if training is False or p == 0:
+        return x, filled(o, o.shape(x), True, "bool")
+    return dropped(o, x, p, x)
 
 
 # ---- Attention
@@ -239,120 +225,3 @@ def flash_attention(
     scores, _ = scores_of(o, query, key, mask, is_causal, scale)
     total = o.reduce("ReduceLogSumExp", scores, -1, False)
     return scaled_dot_product_attention(o, query, key, value, mask, dropout, is_causal, scale), total
-
-
-# ---- Losses
-
-
-def reduced(o: Builder, loss: Any, reduction: int) -> Any:
-    """All losses, their mean, or their sum."""
-    if reduction == 0:
-        return loss
-    return o.reduce("ReduceMean" if reduction == 1 else "ReduceSum", loss, None, False)
-
-
-def chosen(o: Builder, y: Any, weight: Any, ignore_index: int, dtype: str) -> tuple[Any, Any]:
-    """Classes that are safe to pick, and the weight of each example: 0 if it is ignored."""
-    valid = o.Not(o.Equal(y, ignore_index))
-    safe = o.Where(valid, y, o.const(0, y.dtype))
-    factor = o.cast(valid, dtype)
-    return safe, factor if weight is None else o.Mul(factor, o.Gather(weight, safe, axis=0))
-
-
-def nll_loss_forward(o: Builder, x: Any, y: Any, weight: Any, reduction: int, ignore_index: int) -> Any:
-    axis = min(x.rank - 1, 1)
-    safe, factor = chosen(o, y, weight, ignore_index, x.dtype)
-    picked = o.squeeze(o.GatherElements(x, o.unsqueeze(safe, axis), axis=axis), axis)
-    losses = o.Neg(o.Mul(picked, factor))
-    total = o.reduce("ReduceSum", factor, None, False)
-    if reduction == 0:
-        return losses, o.const(0, x.dtype)
-    loss = o.reduce("ReduceSum", losses, None, False)
-    return o.Div(loss, total) if reduction == 1 else loss, total
-
-
-def nll_loss(o: Builder, x: Any, y: Any, weight: Any = None, reduction: int = 1, ignore_index: int = -100) -> Any:
-    return nll_loss_forward(o, x, y, weight, reduction, ignore_index)[0]
-
-
-def cross_entropy_loss(
-    o: Builder,
-    x: Any,
-    y: Any,
-    weight: Any = None,
-    reduction: int = 1,
-    ignore_index: int = -100,
-    label_smoothing: float = 0.0,
-) -> Any:
-    axis = min(x.rank - 1, 1)
-    logs = log_softmax(o, x, axis)
-    classes = _channels(o, x, weight) if axis == 1 else o.size(x, 0)
-    per_class = None if weight is None else o.reshape(weight, (-1, *(1,) * (x.rank - axis - 1)))
-    if is_floating(y.dtype):
-        if label_smoothing:
-            y = y * (1 - label_smoothing) + o.Div(o.const(label_smoothing, x.dtype), o.cast(classes, x.dtype))
-        terms = o.Mul(logs, y)
-        terms = terms if per_class is None else o.Mul(terms, per_class)
-        losses = o.Neg(o.reduce("ReduceSum", terms, axis, False))
-        if reduction != 1:
-            return reduced(o, losses, reduction)
-        return o.reduce("ReduceMean", losses, None, False)
-    plain = nll_loss(o, logs, y, weight, reduction, ignore_index)
-    if not label_smoothing:
-        return plain
-    spread = logs if per_class is None else o.Mul(logs, per_class)
-    valid = o.Not(o.Equal(y, ignore_index))
-    smooth = o.Neg(o.reduce("ReduceSum", spread, axis, False))
-    smooth = o.Where(valid, smooth, o.const(0, x.dtype))
-    if reduction:
-        smooth = o.reduce("ReduceSum", smooth, None, False)
-    if reduction == 1:
-        smooth = o.Div(smooth, o.reduce("ReduceSum", chosen(o, y, weight, ignore_index, x.dtype)[1], None, False))
-    share = o.Div(o.const(label_smoothing, x.dtype), o.cast(classes, x.dtype))
-    return o.Add(o.Mul(plain, 1 - label_smoothing), o.Mul(smooth, share))
-
-
-def mse_loss(o: Builder, x: Any, y: Any, reduction: int = 1) -> Any:
-    away = x - y
-    return reduced(o, away * away, reduction)
-
-
-def l1_loss(o: Builder, x: Any, y: Any, reduction: int = 1) -> Any:
-    return reduced(o, o.Abs(x - y), reduction)
-
-
-def smooth_l1_loss(o: Builder, x: Any, y: Any, reduction: int = 1, beta: float = 1.0) -> Any:
-    away = o.Abs(x - y)
-    if beta == 0:
-        return reduced(o, away, reduction)
-    return reduced(o, o.Where(o.Less(away, beta), away * away * (0.5 / beta), away - 0.5 * beta), reduction)
-
-
-def huber_loss(o: Builder, x: Any, y: Any, reduction: int = 1, delta: float = 1.0) -> Any:
-    away = o.Abs(x - y)
-    inside, outside = away * away * 0.5, (away - 0.5 * delta) * delta
-    return reduced(o, o.Where(o.LessOrEqual(away, delta), inside, outside), reduction)
-
-
-def _weighted(o: Builder, losses: Any, weight: Any, reduction: int) -> Any:
-    return reduced(o, losses if weight is None else losses * weight, reduction)
-
-
-def binary_cross_entropy(o: Builder, x: Any, y: Any, weight: Any = None, reduction: int = 1) -> Any:
-    yes, no = (o.Max(o.Log(each), -100) for each in (x, 1.0 - x))
-    return _weighted(o, (y - 1.0) * no - y * yes, weight, reduction)
-
-
-def binary_cross_entropy_with_logits(
-    o: Builder, x: Any, y: Any, weight: Any = None, pos_weight: Any = None, reduction: int = 1
-) -> Any:
-    logs = logsigmoid(o, x)
-    losses = (1.0 - y) * x
-    factor = logs if pos_weight is None else ((pos_weight - 1.0) * y + 1.0) * logs
-    return _weighted(o, losses - factor, weight, reduction)
-
-
-def kl_div(o: Builder, x: Any, y: Any, reduction: int = 1, log_target: bool = False) -> Any:
-    if log_target:
-        return reduced(o, o.Exp(y) * (y - x), reduction)
-    return reduced(o, elementwise.xlogy(o, y, y) - y * x, reduction)

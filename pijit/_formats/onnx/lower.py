@@ -28,7 +28,7 @@ from pijit._formats.onnx import (
     numbers,
     recurrent,
     reductions,
-    training,
+    shared,
     training_layers,
     windows,
 )
@@ -51,7 +51,6 @@ FORMS = (
     arrays,
     indexing,
     creation,
-    training,
     training_layers,
     windows,
     activations,
@@ -78,7 +77,8 @@ def form(name: str, is_complex: bool = False) -> Callable[..., Any] | None:
         return lowerings.in_onnx(name)
     if is_complex or name in COMPLEX:
         return form_of(complex_arrays, name) or linear_form(name)
-    return next((found for module in FORMS if (found := form_of(module, name)) is not None), None)
+    own = (found for module in FORMS if (found := form_of(module, name)) is not None)
+    return next(own, None) or shared.form(name)
 
 
 def has_form(node: Node) -> bool:

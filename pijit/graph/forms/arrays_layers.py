@@ -242,10 +242,13 @@ class Attention(Normalisation):
         shared = query.shape[-3] // key.shape[-3] if query.ndim > 2 else 1
         return self.xp.repeat(key, shared, axis=-3) if shared > 1 else key
 
+    def _factor(self, query: Any, scale: Any) -> Any:
+        """What scores are multiplied by."""
+        return 1 / math.sqrt(query.shape[-1]) if scale is None else scale
+
     def _scores(self, query: Any, key: Any, is_causal: bool, mask: Any, scale: float | None) -> Any:
         """What a softmax over keys is taken of."""
-        factor = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
-        scores = self._scaled(self._matmul(query, self.xp.swapaxes(key, -1, -2)), factor)
+        scores = self._scaled(self._matmul(query, self.xp.swapaxes(key, -1, -2)), self._factor(query, scale))
         least = self._as(-math.inf, scores.dtype)
         if is_causal:
             scores = self.xp.where(np.tri(*scores.shape[-2:], dtype=np.bool_), scores, least)
@@ -317,10 +320,7 @@ class Loss(Attention):
         shaped = None if weight is None else self.xp.reshape(weight, (-1,) + (1,) * (x.ndim - 1 - axis))
         if y.shape == x.shape and y.dtype.kind not in "iu":
             y = y * (1 - label_smoothing) + self._as(label_smoothing / count, y.dtype) if label_smoothing else y
-            loss = -self.xp.sum(logs * y * (1 if shaped is None else shaped), axis=axis)
-            if reduction == 1:
-                return self.xp.sum(loss) / self._as(max(x.size // count, 1), loss.dtype)
-            return self._reduced(loss, reduction)
+            return self._reduced(-self.xp.sum(logs * y * (1 if shaped is None else shaped), axis=axis), reduction)
         plain = self.nll_loss(logs, y, weight, reduction, ignore_index)
         if not label_smoothing:
             return plain

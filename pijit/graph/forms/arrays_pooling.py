@@ -309,17 +309,17 @@ class Resampling(Pooling):
     def upsample_bicubic(self, x: Any, shape: Any, align_corners: bool = False, scale: Any = None) -> Any:
         return self._resampled("cubic", x, shape, align_corners, scale)
 
-    def _returned(self, kind: str, gradient: Any, sizes: Any, corners: bool, scales: Any) -> Any:
-        """The gradient of an interpolation for images of these sizes."""
-        matrices = self._matrices(kind, sizes, gradient.shape[2:], corners, scales)
+    def _returned(self, kind: str, gradient: Any, sizes: Any, counts: Any, corners: bool, scales: Any) -> Any:
+        """The gradient of an interpolation for images of these sizes, which made so many of each axis."""
+        matrices = self._matrices(kind, sizes, counts, corners, scales)
         return self._along(gradient, [matrix.T for matrix in matrices])
 
     def upsample_nearest2d_backward(
         self, gradient: Any, shape: Any, input_shape: Any, scale_h: Any = None, scale_w: Any = None
     ) -> Any:
-        return self._returned("nearest", gradient, input_shape[2:], False, (scale_h, scale_w))
+        return self._returned("nearest", gradient, input_shape[2:], shape, False, (scale_h, scale_w))
 
     def upsample_bilinear2d_backward(
         self, gradient: Any, shape: Any, input_shape: Any, align_corners: bool, scale_h: Any = None, scale_w: Any = None
     ) -> Any:
-        return self._returned("linear", gradient, input_shape[2:], align_corners, (scale_h, scale_w))
+        return self._returned("linear", gradient, input_shape[2:], shape, align_corners, (scale_h, scale_w))

@@ -101,7 +101,7 @@ class Gradients(Loss):
         axis = min(x.ndim - 1, 1)
         y, weights = self._class_weights(x, y, weight, ignore_index)
         share = -weights * (gradient / total if reduction == 1 else gradient)
-        classes = self.xp.reshape(self.xp.asarray(np.arange(x.shape[axis])), (-1,) + (1,) * (x.ndim - 1 - axis))
+        classes = self.xp.reshape(self.xp.arange(x.shape[axis]), (-1,) + (1,) * (x.ndim - 1 - axis))
         here = self.xp.expand_dims(y, axis) == classes
         return self.xp.where(here, self.xp.expand_dims(share, axis), self._as(0, x.dtype))
 
@@ -138,7 +138,7 @@ class Gradients(Loss):
         mask: Any = None,
         scale: float | None = None,
     ) -> Any:
-        factor = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
+        factor = self._factor(query, scale)
         shape, key, value = key.shape, self._each_head(query, key), self._each_head(query, value)
         weights = self.xp.exp(self._scores(query, key, is_causal, mask, scale) - logsumexp[..., None])
         own = self._matmul(gradient, self.xp.swapaxes(value, -1, -2))

@@ -120,6 +120,12 @@ const char* capture_under_way() noexcept {
   return nullptr;
 }
 
+c10::Stream current_stream(c10::Device device) {
+  const Guard* guard = guard_of(device.type());
+  TORCH_CHECK(guard != nullptr, "there are no streams of ", device);
+  return guard->getStream(device);
+}
+
 at::Generator default_generator(c10::Device device) noexcept {
   try {
     if (device.type() == c10::kMeta) return at::Generator();

@@ -49,6 +49,9 @@ inline bool is_accelerator(c10::Device device) noexcept {
 // A stream is captured on this thread, of a backend of which a tensor was seen. Null: none.
 const char* capture_under_way() noexcept;
 
+// On which operators on this device, which is an accelerator, run now. Raises c10::Error where the backend does not say.
+c10::Stream current_stream(c10::Device device);
+
 // The generator that operators on this device draw from. Undefined: the backend has none, or does not give it.
 at::Generator default_generator(c10::Device device) noexcept;
 

@@ -21,16 +21,19 @@ class BelowAutograd {
 void offer_below();
 bool can_look_below() noexcept;
 
-// While it lives the thread's operators are shown, but those that an operator dispatches itself.
+// While it lives the thread's operators are shown, but those that an operator dispatches itself. With `and_engine` so are
+// those that threads of the engine dispatch for it: the engine has one for each device but the CPU, to which it hands
+// the state of the thread that calls it. One of all threads looks that way at a time.
 class LookBelow {
  public:
-  explicit LookBelow(BelowAutograd* who) noexcept;
+  explicit LookBelow(BelowAutograd* who, bool and_engine = false) noexcept;
   ~LookBelow();
   LookBelow(const LookBelow&) = delete;
   LookBelow& operator=(const LookBelow&) = delete;
 
  private:
   BelowAutograd* before_;
+  bool and_engine_;
 };
 
 }  // namespace pijit::torch_adapter

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "torch/accelerators.h"
 #include "torch/lowered.h"
 #include "torch/spent.h"
 #include "torch/tape_values.h"
@@ -64,10 +65,10 @@ class TapeRun final : public Tape::Run {
     try {
       const TapedNode& node = tape_->taped[index];
       if (node.looks) return true;
-      if (!load(node, regs)) return false;
+      if (!is_on_stream() || !load(node, regs)) return false;
       if (node.draws) {
         drawn_.emplace_back(index, Draws());
-        if (!drawn_.back().second.keep_default(c10::kCPU)) return false;
+        if (!keep(&drawn_.back().second)) return false;
       }
       const bool done = node.op == nullptr ? differentiate(node) : run(node);
       if (!done && node.draws) drawn_.back().second.put_back();
@@ -84,7 +85,7 @@ class TapeRun final : public Tape::Run {
 
   void rewind(Reg* regs) noexcept override {
     try {
-      now_.keep_default(c10::kCPU);
+      keep(&now_);
       rewound_ = true;
       for (const auto& [value, version] : changed_) set_version(values_[value], versions_[value]);
       for (const auto& [reg, value] : loaded_) {
@@ -128,6 +129,18 @@ class TapeRun final : public Tape::Run {
     const at::Tensor other = share(redone.tensor);
     if (other.grad_fn())
       torch::autograd::impl::set_gradient_edge(share(value.tensor), torch::autograd::impl::gradient_edge(other));
+  }
+
+  // The stream that was current for the first node still is.
+  bool is_on_stream() {
+    if (!tape_->device) return true;
+    const c10::Stream stream = current_stream(*tape_->device);
+    if (!stream_) stream_ = stream;
+    return *stream_ == stream;
+  }
+
+  bool keep(Draws* draws) const {
+    return draws->keep_default(c10::kCPU) && (!tape_->device || draws->keep_default(*tape_->device));
   }
 
   void drop(uint32_t value) noexcept {
@@ -285,7 +298,8 @@ class TapeRun final : public Tape::Run {
   std::vector<std::pair<uint32_t, uint32_t>> loaded_;   // registers of the replay, and their values
   std::vector<std::pair<size_t, Draws>> drawn_;
   Draws now_;
-  Ref given_;  // to the caller of the engine; null: memory was short, or nothing is
+  std::optional<c10::Stream> stream_;  // of the device
+  Ref given_;                          // to the caller of the engine; null: memory was short, or nothing is
   bool rewound_ = false, broken_ = false;
 };
 

@@ -8,6 +8,8 @@
 //    engine that was asked for the gradients of inputs gives them as a tuple instead.
 // 4. Nothing that existed before is written until then, but for the running statistics of normalisations. These are not
 //    written once more when an operation is done again with autograd.
+// 5. The engine computes gradients on the streams of the forward pass. So all nodes of a tape find the same stream of the
+//    device current, which was current for all of them when they were watched, too.
 #pragma once
 #include <optional>
 
@@ -84,11 +86,12 @@ class TorchTape final : public Tape, public std::enable_shared_from_this<TorchTa
   Vec<uint32_t> order;           // what nodes() gives
   std::vector<TapedNode> taped;  // by node of the stretch; those of `order`
   std::vector<TapeLeaf> leaves;
-  std::vector<TapeGiven> given;      // by input of the engine
-  Vec<uint32_t> saved;               // values from outside that the gradients are computed with
-  std::vector<TapeShown> shown;      // views behind what they are views of
-  std::shared_ptr<UsedGraph> graph;  // of these, by index; null: there are none
-  TapeNode engine;                   // its loads have indices of engine_operands() for registers
+  std::vector<TapeGiven> given;       // by input of the engine
+  Vec<uint32_t> saved;                // values from outside that the gradients are computed with
+  std::vector<TapeShown> shown;       // views behind what they are views of
+  std::shared_ptr<UsedGraph> graph;   // of these, by index; null: there are none
+  std::optional<c10::Device> device;  // the one beside the CPU that tensors are of
+  TapeNode engine;                    // its loads have indices of engine_operands() for registers
   uint32_t values = 0;
 };
 

@@ -33,6 +33,7 @@ class Assembly {
     all_.nodes.back().taped = true;
     tape_->taped.resize(count);
     tape_->values = all_.values.size();
+    tape_->device = all_.device;
     there_.resize(tape_->values);
     in_register_.resize(all_.of.shown.size(), kNone);
     last_.resize(tape_->values);

@@ -4,6 +4,8 @@
 //    graph behind its roots says which of these nodes belong to the pass. The others are replayed as ever.
 // 2. All that is not understood ends in no tape: a function of the graph that is not torch's own, a hook, an operand
 //    that was made out of sight, a read of data.
+// 3. The engine goes through functions of a device in a thread of its own. All of a pass are of one device, on the
+//    stream that is current: so nothing comes from two threads, and the tape needs none.
 #include "torch/tape_maker.h"
 
 #include <ATen/SequenceNumber.h>
@@ -13,9 +15,12 @@
 #include <torch/csrc/autograd/functions/tensor.h>
 
 #include <algorithm>
+#include <mutex>
+#include <thread>
 #include <typeinfo>
 
 #include "ir/call.h"
+#include "torch/accelerators.h"
 #include "torch/below.h"
 #include "torch/spent.h"
 #include "torch/state.h"
@@ -103,6 +108,7 @@ class Maker final : public TapeMaker, public BelowAutograd {
   bool begin(size_t index, const Reg* regs) noexcept override {
     try {
       now_ = static_cast<uint32_t>(index);
+      thread_ = {};
       const TapeNode& node = all_.of.nodes[index];
       return node.op == nullptr ? begin_engine(node, regs) : begin_node(node, regs);
     } catch (const std::exception& error) {
@@ -128,6 +134,8 @@ class Maker final : public TapeMaker, public BelowAutograd {
  private:
   void before(const OperatorInfo& info, const torch::jit::Stack& stack) noexcept override;
   void after(const OperatorInfo& info, const torch::jit::Stack& stack) noexcept override;
+  void see_operator(const OperatorInfo& info, const torch::jit::Stack& stack);
+  bool is_where_it_was(Function& function);
 
   bool fail(std::string reason) { return all_.fail(std::move(reason)); }
   SeenNode& now() { return all_.nodes[now_]; }
@@ -158,6 +166,8 @@ class Maker final : public TapeMaker, public BelowAutograd {
 
   SeenStretch all_;
   std::optional<LookBelow> looks_;
+  std::mutex mutex_;        // of what operators are seen with
+  std::thread::id thread_;  // that dispatches those of this node
   uint64_t since_;
   uint32_t now_ = 0;
   bool hides_ = false;  // gradients of leaves
@@ -167,7 +177,7 @@ class Maker final : public TapeMaker, public BelowAutograd {
 // -- operators beneath autograd
 
 uint32_t Maker::value_of(const at::Tensor& tensor) {
-  if (!is_usual(tensor)) return fail("a tensor that is not a plain one of the CPU"), kNone;
+  if (!is_usual(tensor)) return fail("a tensor that is not a plain one"), kNone;
   const uint32_t found = all_.values.find(tensor);
   if (found == kNone) fail("a tensor that was made out of sight");
   return found;
@@ -224,20 +234,28 @@ SeenArgument Maker::argument(const c10::IValue& value) {
   return made;
 }
 
+void Maker::see_operator(const OperatorInfo& info, const torch::jit::Stack& stack) {
+  const c10::OperatorHandle& op = info.handle;
+  if (!info.aten || info.python) fail(info.full + " is not torch's own");
+  if (op.hasTag(at::Tag::data_dependent_output)) fail(info.full + " reads data");
+  if (info.random && now_ + 1 == all_.nodes.size()) fail(info.full + " draws random numbers in the backward pass");
+  if (!all_.why.empty()) return;
+  SeenOperator seen{&info, {}, {}, op.hasTag(at::Tag::dynamic_output_shape)};
+  const size_t count = info.arguments.size();
+  for (size_t i = 0; i < count; ++i) seen.arguments.push_back(argument(torch::jit::peek(stack, i, count)));
+  if (!all_.why.empty()) all_.why = info.full + ": " + all_.why;
+  now().draws |= info.random;
+  now().operators.push_back(std::move(seen));
+}
+
 void Maker::before(const OperatorInfo& info, const torch::jit::Stack& stack) noexcept {
+  const std::lock_guard<std::mutex> lock(mutex_);
   if (!all_.why.empty()) return;
   try {
-    const c10::OperatorHandle& op = info.handle;
-    if (!info.aten || info.python) fail(info.full + " is not torch's own");
-    if (op.hasTag(at::Tag::data_dependent_output)) fail(info.full + " reads data");
-    if (info.random && now_ + 1 == all_.nodes.size()) fail(info.full + " draws random numbers in the backward pass");
-    if (!all_.why.empty()) return;
-    SeenOperator seen{&info, {}, {}, op.hasTag(at::Tag::dynamic_output_shape)};
-    const size_t count = info.arguments.size();
-    for (size_t i = 0; i < count; ++i) seen.arguments.push_back(argument(torch::jit::peek(stack, i, count)));
-    if (!all_.why.empty()) all_.why = info.full + ": " + all_.why;
-    now().draws |= info.random;
-    now().operators.push_back(std::move(seen));
+    const std::thread::id thread = std::this_thread::get_id();
+    if (thread_ == std::thread::id()) thread_ = thread;
+    if (thread_ != thread) fail("operators of one node come from two threads");
+    if (all_.why.empty()) see_operator(info, stack);
   } catch (const std::exception& error) {
     fail(error.what());
   }
@@ -245,7 +263,7 @@ void Maker::before(const OperatorInfo& info, const torch::jit::Stack& stack) noe
 
 // A result is a new value, or one that the operator has written to.
 uint32_t Maker::made(const SeenOperator& seen, const at::Tensor& tensor, bool* old) {
-  if (!is_usual(tensor)) return fail("a result that is not a plain tensor of the CPU"), kNone;
+  if (!is_usual(tensor)) return fail("a result that is not a plain tensor"), kNone;
   for (size_t i = 0; i < seen.arguments.size() && seen.info->mutates; ++i) {
     const SeenArgument& each = seen.arguments[i];
     if (!seen.info->arguments[i].written || each.kind != SeenArgument::kTensor || each.values[0] == kNone) continue;
@@ -278,6 +296,7 @@ SeenResult Maker::result(const SeenOperator& seen, const c10::IValue& value) {
 }
 
 void Maker::after(const OperatorInfo& info, const torch::jit::Stack& stack) noexcept {
+  const std::lock_guard<std::mutex> lock(mutex_);
   if (!all_.why.empty()) return;
   try {
     SeenOperator& seen = now().operators.back();
@@ -300,7 +319,7 @@ void Maker::after(const OperatorInfo& info, const torch::jit::Stack& stack) noex
 
 // A tensor from outside, or one that was made before. kNone: it is none for a tape.
 uint32_t Maker::met(const at::Tensor& tensor) {
-  if (!is_usual(tensor)) return fail("an operand that is not a plain tensor of the CPU"), kNone;
+  if (!is_usual(tensor)) return fail("an operand that is not a plain tensor"), kNone;
   const uint32_t value = all_.values.find(tensor);
   if (value != kNone) {
     const uint32_t node = all_.values[value].node;  // a leaf may be made of what it gives
@@ -400,9 +419,17 @@ bool Maker::end_node(const TapeNode& node, const Reg* regs) {
 
 // -- the engine
 
+// Of the one device, and made on the stream that is current.
+bool Maker::is_where_it_was(Function& function) {
+  if (function.device() != all_.device.value_or(c10::kCPU)) return false;
+  const std::optional<c10::Stream> stream = function.stream();
+  return !all_.device || !stream || *stream == current_stream(*all_.device);
+}
+
 bool Maker::see(Function& function) {
   if (has_hooks(function)) return fail("a hook on " + function.name());
   if (!is_torchs_own(function)) return fail(function.name() + " is no function of torch's own");
+  if (!is_where_it_was(function)) return fail(function.name() + " is of another device or stream");
   too_late_ = function.sequence_nr() < since_;
   return too_late_ ? fail(function.name() + " was made before") : true;
 }
@@ -434,8 +461,12 @@ bool Maker::walk(const std::vector<at::Tensor>& operands, size_t roots) {
   for (size_t i = 0; i < functions.size(); ++i)
     for (const torch::autograd::Edge& edge : functions[i]->next_edges())
       if (edge.is_valid()) go_to(edge.function.get());
-  for (torch::autograd::AccumulateGrad* leaf : leaves)
+  const c10::Device device = functions.empty() ? c10::Device(c10::kCPU) : functions.front()->device();
+  if (is_accelerator(device)) all_.device = device;
+  for (torch::autograd::AccumulateGrad* leaf : leaves) {
+    if (!is_where_it_was(*leaf)) return fail("a leaf of another device or stream");
     if (!add_leaf(*leaf)) return false;
+  }
   if (!std::all_of(functions.begin(), functions.end(), [&](Function* each) { return see(*each); })) return false;
   const std::vector<at::Tensor> inputs(operands.begin() + static_cast<ptrdiff_t>(2 * roots), operands.end());
   if (!inputs.empty()) return restrict(inputs, functions);
@@ -572,7 +603,7 @@ bool Maker::begin_engine(const TapeNode& node, const Reg* regs) {
       seen.versions.push_back(alive ? static_cast<uint32_t>(alive->version_counter().current_version()) : 0);
     }
   if (!all_.given.empty()) {
-    looks_.emplace(this);
+    looks_.emplace(this, true);
     return true;
   }
   for (const SeenLeaf& leaf : all_.leaves)
@@ -582,7 +613,7 @@ bool Maker::begin_engine(const TapeNode& node, const Reg* regs) {
     }
   for (SeenLeaf& leaf : all_.leaves) leaf.held = std::move(leaf.tensor.mutable_grad());
   hides_ = true;
-  looks_.emplace(this);
+  looks_.emplace(this, true);
   return true;
 }
 

@@ -78,6 +78,7 @@ struct SeenStretch {
   std::vector<TensorForm> forms;  // by value, when it was first met
   std::vector<SeenLeaf> leaves;
   std::vector<SeenGiven> given;                              // by input
+  std::optional<c10::Device> device;                         // the one beside the CPU that tensors are of
   std::unordered_set<const torch::autograd::Node*> visited;  // functions behind the roots
   std::unordered_set<const torch::autograd::Node*> used;     // those that the pass goes through
   std::string why;

@@ -12,7 +12,7 @@ const c10::StorageImpl* storage_of(const at::Tensor& tensor) {
 }  // namespace
 
 bool is_usual(const at::Tensor& tensor) {
-  return is_plain(tensor.unsafeGetTensorImpl()) && tensor.device().is_cpu() && tensor.has_storage() &&
+  return is_plain(tensor.unsafeGetTensorImpl()) && !tensor.device().is_meta() && tensor.has_storage() &&
          !tensor.is_conj() && !tensor.is_neg();
 }
 

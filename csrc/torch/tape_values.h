@@ -9,7 +9,7 @@
 
 namespace pijit::torch_adapter {
 
-// A tensor as a tape knows them.
+// A tensor as a tape knows them: dense, with memory of the CPU or of another device.
 bool is_usual(const at::Tensor& tensor);
 
 // The leaf has this gradient, and the next one is added to it in place.

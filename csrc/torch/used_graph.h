@@ -10,6 +10,8 @@
 //    functions or a hook is on it, and where a tensor has the graph over other leaves, the graph cannot be taken, and
 //    the engine makes another.
 #pragma once
+#include <torch/csrc/autograd/function.h>
+
 #include <functional>
 #include <memory>
 #include <mutex>

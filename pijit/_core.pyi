@@ -544,6 +544,7 @@ class Place:
     written: list[int]
     leaves: list[int]
     shown: list[int]
+    passed: list[bool]
     trained: list[bool]
     gradients_on: bool
     def data(self) -> TraceData | None: ...
@@ -567,6 +568,9 @@ class Place:
 
     def decline(self) -> None:
         """No plan is made under this key."""
+
+    def allow_cuts(self) -> None:
+        """Where forms of the segment keep changing, it is left in pieces."""
 
     def trust(self, call: Callable[..., Any]) -> None:
         """A result of this plan agreed."""

@@ -32,8 +32,7 @@ class Place {
   Place(const Offer& offer, const std::shared_ptr<Root>& root, const std::shared_ptr<Trace>& trace)
       : root_(root),
         trace_(trace),
-        segments_(offer.segments),
-        index_(offer.index),
+        segment_(offer.segment),
         keyed_(offer.keyed),
         offer_(offer.keyed->offers),
         asked_(offer.plan == nullptr ? std::make_shared<const char>() : nullptr) {
@@ -49,11 +48,13 @@ class Place {
   }
   // Plans are still of use there; else the trace is gone, or another form has the place of this one.
   bool alive() const { return !trace_.expired() && !root_.expired() && keyed_->offers == offer_; }
-  const Segment& segment() const { return segments_->all[index_]; }
+  const Segment& segment() const { return *segment_; }
   Vec<uint32_t> written() const { return segment().effects ? segment().effects->written : Vec<uint32_t>(); }
   Vec<uint32_t> leaves() const { return segment().effects ? segment().effects->leaves : Vec<uint32_t>(); }
   bool gradients_on() const { return keyed_->key->gradients_on(); }
   std::vector<bool> trained() const { return keyed_->key->trained(); }
+  // From its third form on the segment is left in pieces.
+  void allow_cuts() { segment_->may_cut = !segment_->effects; }
   // No plan is made under this key, which takes the place of none that has some.
   void decline() {
     if (!alive()) return;
@@ -66,7 +67,7 @@ class Place {
     return kept == nullptr ? py::none() : py::reinterpret_borrow<py::object>(kept->get());
   }
   void set_memo(const py::object& memo) {
-    const auto before = std::exchange(segments_->all[index_].memo, std::make_shared<Ref>(Ref::borrow(memo.ptr())));
+    const auto before = std::exchange(segment_->memo, std::make_shared<Ref>(Ref::borrow(memo.ptr())));
   }
   py::tuple nodes() const { return py::make_tuple(segment().first, segment().last); }
   std::string describe() const { return keyed_->key->describe(); }
@@ -151,8 +152,7 @@ class Place {
 
   std::weak_ptr<Root> root_;
   std::weak_ptr<Trace> trace_;
-  std::shared_ptr<Segments> segments_;
-  size_t index_;
+  std::shared_ptr<Segment> segment_;
   std::shared_ptr<Keyed> keyed_;
   uint64_t offer_;
   std::shared_ptr<const void> asked_;
@@ -171,7 +171,7 @@ void take_offer(Offer offer) {
     const auto found = std::find_if(root->traces.begin(), root->traces.end(),
                                     [&](const auto& trace) { return trace.get() == offer.trace; });
     if (found == root->traces.end()) continue;
-    const Ref market = market_of(offer.segments->all[offer.index], *root);
+    const Ref market = market_of(*offer.segment, *root);
     if (!market) return;
     try {
       const py::object place = py::cast(Place(offer, root, *found));
@@ -263,7 +263,8 @@ CompileLimits& compile_limits() noexcept {
 py::list segments_view(const Trace& trace) {
   py::list views;
   if (trace.segments == nullptr) return views;
-  for (const Segment& segment : trace.segments->all) {
+  for (const auto& each : *trace.segments->all) {
+    const Segment& segment = *each;
     py::list keys;
     for (const auto& keyed : segment.keys) keys.append(keyed_view(*keyed));
     py::dict view;
@@ -284,9 +285,9 @@ py::list segments_view(const Trace& trace) {
 
 size_t planned_segments(const Trace& trace) noexcept {
   if (trace.segments == nullptr) return 0;
-  const auto& all = trace.segments->all;
-  return static_cast<size_t>(std::count_if(all.begin(), all.end(), [](const Segment& segment) {
-    return std::any_of(segment.keys.begin(), segment.keys.end(), [](const auto& key) { return !key->plans.empty(); });
+  const auto& all = *trace.segments->all;
+  return static_cast<size_t>(std::count_if(all.begin(), all.end(), [](const auto& segment) {
+    return std::any_of(segment->keys.begin(), segment->keys.end(), [](const auto& key) { return !key->plans.empty(); });
   }));
 }
 
@@ -319,6 +320,11 @@ void add_plans(py::module_& m) {
       .def_property_readonly("gradients_on", &Place::gradients_on)
       .def_property_readonly("trained", &Place::trained)
       .def("decline", &Place::decline)
+      .def("allow_cuts", &Place::allow_cuts)
+      .def_property_readonly("passed",
+                             [](const Place& place) {
+                               return std::vector<bool>(place.segment().passed.begin(), place.segment().passed.end());
+                             })
       .def_property_readonly("shown", [list](const Place& place) { return list(place.segment().shown); })
       .def_property_readonly("outputs", [list](const Place& place) { return list(place.segment().outputs); });
   m.def("hold_full_collections", &cpython::hold_full_collections);

@@ -294,7 +294,7 @@ py::dict spent_view(const Root& root) {
 
 size_t segments_of(const Root& root) noexcept {
   size_t count = 0;
-  for (const auto& trace : root.traces) count += trace->segments == nullptr ? 0 : trace->segments->all.size();
+  for (const auto& trace : root.traces) count += trace->segments == nullptr ? 0 : trace->segments->all->size();
   return count;
 }
 

@@ -12,9 +12,11 @@
 
 #include "cpython/frame_view.h"
 #include "cpython/objects.h"
+#include "exec/cuts.h"
 #include "exec/replay.h"
 #include "guard/check.h"
 #include "ir/log.h"
+#include "plan/pieces.h"
 #include "plan/regions.h"
 #include "plan/segment.h"
 #include "plan/steps.h"
@@ -32,10 +34,11 @@ bool is_constant_input(const Trace& trace, const Guard& guard) noexcept {
 class Liveness {
  public:
   // Without `snapshots`, only those of opaque calls and of the trace's end count: what others read is needed where a
-  // replay is left before its end only.
-  explicit Liveness(Trace& trace, bool snapshots = true)
+  // replay is left before its end only. `quiet`: nodes whose own operands do not count.
+  explicit Liveness(const Trace& trace, bool snapshots = true, Vec<bool> quiet = {})
       : trace_(trace),
         snapshots_(snapshots),
+        quiet_(std::move(quiet)),
         last_(trace.regs.size(), kNone),
         place_(trace.regs.size()),
         late_(trace.regs.size()),
@@ -69,6 +72,7 @@ class Liveness {
   void use_slots(const FrameState& state, uint32_t time);
   void use_undone(uint32_t time);
   void use_build(const Node& node);
+  void use_operands(const Node& node);
   void use_snapshot(const Snapshot& snapshot) { use_frames(snapshot.frame, snapshot.time); }
   void use_frames(uint32_t state, uint32_t time);
   void use_around(const Node& node);
@@ -80,8 +84,9 @@ class Liveness {
     return node.snapshot != kNone && (snapshots_ || always);
   }
 
-  Trace& trace_;
+  const Trace& trace_;
   const bool snapshots_;
+  const Vec<bool> quiet_;  // empty: none is
   Vec<uint32_t> last_, place_;
   uint32_t uses_ = 0;
   Vec<bool> late_;
@@ -225,6 +230,14 @@ void Liveness::use_epoch(const Epoch& epoch) {
       use_register(source.index());
 }
 
+void Liveness::use_operands(const Node& node) {
+  if (!quiet_.empty() && quiet_[node_]) return;
+  if (node.op != Op::kBuild) use(node.a, node.time);
+  use(node.b, node.time);
+  use(node.c, node.time);
+  for (uint32_t k = 0; k < node.count; ++k) use(trace_.operands[node.first + k], node.time);
+}
+
 void Liveness::run() {
   for (uint32_t at = 0; at < trace_.undone.size(); ++at)
     if (trace_.undone[at] != kNone) undone_.push_back(at);
@@ -239,10 +252,7 @@ void Liveness::run() {
     if (has_second_snapshot(node.op)) use_snapshot(trace_.snapshots[node.imm]);
     if (node.op == Op::kEpoch) use_epoch(trace_.epochs[node.aux]);
     if (node.op == Op::kBuild) use_build(node);
-    if (node.op != Op::kBuild) use(node.a, node.time);
-    use(node.b, node.time);
-    use(node.c, node.time);
-    for (uint32_t k = 0; k < node.count; ++k) use(trace_.operands[node.first + k], node.time);
+    use_operands(node);
     // A result that nobody reads dies at once.
     if (node.out != kNone) use_register(node.out);
     for (uint32_t k = 0; k < node.outs_count; ++k) use_register(trace_.outs[node.outs_first + k]);
@@ -461,6 +471,19 @@ void find_segments(Trace& trace, bool has_market) {
   Liveness read(trace, false);
   read.run();
   trace.segments = find_segments(trace, read.last(), seen.last(), has_market);
+}
+
+bool cut_segments(const Trace& trace, const Segment& segment, const Vec<uint32_t>& varying, Segments* segments) {
+  Vec<bool> left = segments->varying;
+  left.resize(trace.nodes.size());
+  for (uint32_t at : varying) left[at] = true;
+  Liveness seen(trace), read(trace, false), others(trace, false, nodes_of_operators(trace));
+  for (Liveness* each : {&seen, &read, &others}) each->run();
+  std::shared_ptr<Segments> found =
+      find_segments(trace, read.last(), seen.last(), segments->has_market, std::move(left));
+  if (!keep_pieces(trace, *segments, segment, others.last(), found.get())) return false;
+  *segments = std::move(*found);
+  return true;
 }
 
 }  // namespace pijit

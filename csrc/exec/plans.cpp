@@ -5,11 +5,13 @@
 
 #include "adapter.h"
 #include "common/clock.h"
+#include "exec/cuts.h"
 #include "exec/profiled.h"
 #include "exec/registers.h"
 #include "guard/check.h"
 #include "ir/adapter_slot.h"
 #include "ir/scalars.h"
+#include "plan/pieces.h"
 #include "plan/tapes.h"
 
 namespace pijit {
@@ -69,9 +71,10 @@ Plans::~Plans() {
 
 void Plans::begin(const Trace& trace, size_t from, std::shared_ptr<Tapes> tapes) noexcept {
   trace_ = &trace;
-  segments_ = trace.segments;
+  segments_ = trace.segments == nullptr ? nullptr : trace.segments->all;
   tapes_ = std::move(tapes);
   watched_.reset();
+  watched_segment_.reset();
   next_ = 0;
   look_ahead(from);
 }
@@ -82,13 +85,17 @@ void Plans::look_ahead(size_t at) noexcept {
   const auto is_left = [&](const Segment& segment) {
     return segment.first < at || (tapes_ != nullptr && tapes_->overlap(segment));
   };
-  while (next_ < segments_->all.size() && is_left(segments_->all[next_])) ++next_;
-  if (next_ < segments_->all.size()) stop_ = segments_->all[next_].first;
+  while (next_ < segments_->size() && is_left(*(*segments_)[next_])) ++next_;
+  if (next_ < segments_->size()) stop_ = (*segments_)[next_]->first;
 }
 
 size_t Plans::arrive(size_t at) noexcept {
   SavedError error;
   try {
+    if (watched_ != nullptr && surveyed_) {
+      watched_segment_->survey->look(static_cast<uint32_t>(at), regs_);
+      if (at != watched_segment_->last) return stop_ = at + 1, at;
+    }
     if (watched_ != nullptr && at == watched_segment_->last) {
       note_native();
       look_ahead(at);
@@ -104,7 +111,8 @@ size_t Plans::arrive(size_t at) noexcept {
 }
 
 size_t Plans::enter(size_t at) {
-  Segment& segment = segments_->all[next_];
+  const std::shared_ptr<Segment> entered = (*segments_)[next_];
+  Segment& segment = *entered;
   if (segment.effects && !look(segment)) return look_ahead(at + 1), at;
   inputs_ = Ref();  // those of a segment before that was left
   compared_.reset();
@@ -122,17 +130,27 @@ size_t Plans::enter(size_t at) {
     if (plan->is_to_compare(compare_every_)) {
       inputs_ = copy_inputs(segment, *keyed);
       if (inputs_) compared_ = std::move(plan);
-    } else if (run(*trace_, segment, *keyed, plan)) {
+    } else if (run(entered, *keyed, plan)) {
       keyed->note(plan.get(), now() - start);
       look_ahead(segment.last);
       return segment.last;
     }
   }
   watched_ = std::move(keyed);
-  watched_segment_ = &segment;
+  watched_segment_ = entered;
   stop_ = segment.last;
+  surveyed_ = fresh_ && segment.may_cut && segment.keys.size() > 0;
+  if (surveyed_) begin_survey(at);
   started_ = now();
   return at;
+}
+
+void Plans::begin_survey(size_t at) {
+  std::shared_ptr<Survey>& survey = watched_segment_->survey;
+  if (survey == nullptr) survey = std::make_shared<Survey>(*trace_, *watched_segment_);
+  survey->begin();
+  survey->look(static_cast<uint32_t>(at), regs_);
+  stop_ = at + 1;
 }
 
 // Under the form that is there now; null: no plan could answer, or there is no room for another form.
@@ -157,7 +175,8 @@ bool Plans::tell_writes(const Segment& segment, Plan& plan) {
   return static_cast<bool>(done);
 }
 
-bool Plans::run(const Trace& trace, const Segment& segment, Keyed& keyed, const std::shared_ptr<Plan>& asked) {
+bool Plans::run(const std::shared_ptr<Segment>& entered, Keyed& keyed, const std::shared_ptr<Plan>& asked) {
+  const Segment& segment = *entered;
   Plan& plan = *asked;
   const double start = now();
   std::vector<Ref> given;
@@ -179,7 +198,7 @@ bool Plans::run(const Trace& trace, const Segment& segment, Keyed& keyed, const 
   if (segment.effects) {
     if (!finish(segment, keyed, made.get())) return drop(keyed, plan), false;
   } else {
-    Ran ran{&trace, &segment, {}};
+    Ran ran{trace_, entered, {}};
     for (uint32_t index : segment.free) ran.hold(index, regs_[index]);
     for (uint32_t index : segment.bound)  // those that the replay holds are let go behind their last use
       if (regs_[index].owned != 0) ran.hold(index, regs_[index]);
@@ -222,13 +241,36 @@ bool Plans::finish(const Segment& segment, Keyed& keyed, PyObject* made) noexcep
   return false;
 }
 
+// One that the program does not get may lie in memory that the plan keeps.
+bool Plans::take_output(const Segment& segment, Keyed& keyed, size_t output, PyObject* made) noexcept {
+  PlanKey* form = keyed.passed.empty() ? nullptr : keyed.passed[output].get();
+  if (form == nullptr) return keyed.key->take(output, made, regs_);
+  if (!current_adapter()->is_tensor(made)) return false;
+  Reg& reg = regs_[segment.outputs[output]];
+  reg.tensor = current_adapter()->unwrap(made);
+  current_adapter()->retain(reg.tensor);
+  reg.rep = Rep::kTensor;
+  reg.owned = 1;
+  if (form->match(regs_) != PlanKey::Match::kNo) return true;
+  release_register(&reg);
+  return false;
+}
+
+void Plans::note_passed(const Segment& segment, Keyed* keyed) const {
+  const Vec<uint32_t> none;
+  for (size_t i = 0; i < segment.passed.size(); ++i) {
+    const Vec<uint32_t> one{segment.outputs[i]};
+    keyed->passed.push_back(segment.passed[i] ? current_adapter()->make_key({none, one, none, none}, regs_) : nullptr);
+  }
+}
+
 // All outputs, or none.
 bool Plans::take(const Segment& segment, Keyed& keyed, PyObject* made) noexcept {
   size_t expected = segment.outputs.size();
   if (segment.effects) expected += segment.effects->written.size() + segment.effects->leaves.size();
   if (!PyTuple_Check(made) || static_cast<size_t>(PyTuple_GET_SIZE(made)) != expected) return false;
   for (size_t i = 0; i < segment.outputs.size(); ++i) {
-    if (keyed.key->take(i, PyTuple_GET_ITEM(made, static_cast<Py_ssize_t>(i)), regs_)) continue;
+    if (take_output(segment, keyed, i, PyTuple_GET_ITEM(made, static_cast<Py_ssize_t>(i)))) continue;
     for (size_t k = 0; k < i; ++k) release_register(&regs_[segment.outputs[k]]);
     return false;
   }
@@ -255,19 +297,35 @@ std::string Plans::reason() {
 // The nodes of the watched segment have been replayed.
 void Plans::note_native() {
   const std::shared_ptr<Keyed> keyed = std::move(watched_);
-  Segment& segment = segments_->all[next_];
+  const std::shared_ptr<Segment> entered = std::move(watched_segment_);
+  Segment& segment = *entered;
   if (suspect_ != nullptr) keyed->remove(*std::exchange(suspect_, nullptr), std::move(suspicion_));
   keyed->note(nullptr, now() - started_);
   if (fresh_) {
     keyed->key->note_outputs(regs_);
+    note_passed(segment, keyed.get());
     for (uint32_t reg : segment.number_outputs) keyed->numbers.emplace_back(reg, regs_[reg]);
     segment.keys.add(keyed);
   }
-  if (inputs_) offer(segment, keyed);
+  const bool cuts = std::exchange(surveyed_, false) && cut(segment);
+  if (inputs_ && !cuts) offer(entered, keyed);
 }
 
-void Plans::offer(Segment& segment, const std::shared_ptr<Keyed>& keyed) {
-  Offer made{trace_, segments_, next_, keyed, std::move(inputs_), copies(segment.outputs, regs_), {}, {}};
+// True: pieces have the place of the segment from the next replay on, and what is made for it comes too late.
+bool Plans::cut(Segment& segment) {
+  if (segment.survey->replays() < Survey::kReplays || segment.keys.size() < Survey::kForms) return false;
+  const std::shared_ptr<Survey> survey = std::move(segment.survey);
+  segment.may_cut = false;
+  const std::shared_ptr<Segments> all = trace_->segments;
+  if (all == nullptr || all->all != segments_) return false;  // others were found meanwhile
+  if (!cut_segments(*trace_, segment, survey->varying(), all.get())) return false;
+  for (const auto& keyed : segment.keys) keyed->offers += 1;
+  return true;
+}
+
+void Plans::offer(const std::shared_ptr<Segment>& entered, const std::shared_ptr<Keyed>& keyed) {
+  const Segment& segment = *entered;
+  Offer made{trace_, entered, keyed, std::move(inputs_), copies(segment.outputs, regs_), {}, {}};
   made.plan = std::move(compared_);
   if (segment.effects && made.outputs) {
     const Ref effects = keyed->key->effects();

@@ -6,7 +6,8 @@
 // 2. Where the replay is left behind a segment, the registers that only snapshots read are computed natively from the
 //    inputs, which are held for that.
 // 3. One native replay under a new key is offered to the market, after the call and with copies of all tensors.
-// 4. Every n-th turn of a plan, and the first one where it is on trial, native replay answers. The plan then runs on
+// 4. Under another new form the replay is surveyed, node by node, where the segment may be cut (plan/pieces.h).
+// 5. Every n-th turn of a plan, and the first one where it is on trial, native replay answers. The plan then runs on
 //    copies of the inputs, and the market compares, after the call.
 #pragma once
 #include <memory>
@@ -51,7 +52,7 @@ class Plans {
   // A segment that a plan answered for.
   struct Ran {
     const Trace* trace;
-    const Segment* segment;
+    std::shared_ptr<const Segment> segment;
     std::vector<std::pair<uint32_t, Reg>> inputs;  // registers and what they held, owned
     void hold(uint32_t index, Reg reg);
   };
@@ -60,8 +61,10 @@ class Plans {
   size_t enter(size_t at);
   std::shared_ptr<Keyed> remember(const Segment& segment);
   bool tell_writes(const Segment& segment, Plan& plan);
-  bool run(const Trace& trace, const Segment& segment, Keyed& keyed, const std::shared_ptr<Plan>& plan);
+  bool run(const std::shared_ptr<Segment>& entered, Keyed& keyed, const std::shared_ptr<Plan>& plan);
   bool take(const Segment& segment, Keyed& keyed, PyObject* made) noexcept;
+  bool take_output(const Segment& segment, Keyed& keyed, size_t output, PyObject* made) noexcept;
+  void note_passed(const Segment& segment, Keyed* keyed) const;
   void drop(Keyed& keyed, const Plan& plan) { keyed.remove(plan, reason()); }
   void suspect(const std::shared_ptr<Plan>& plan);
   static std::string reason();
@@ -70,20 +73,23 @@ class Plans {
   bool finish(const Segment& segment, Keyed& keyed, PyObject* made) noexcept;
   Ref copy_inputs(const Segment& segment, Keyed& keyed) const;
   void note_native();
-  void offer(Segment& segment, const std::shared_ptr<Keyed>& keyed);
+  void offer(const std::shared_ptr<Segment>& segment, const std::shared_ptr<Keyed>& keyed);
+  void begin_survey(size_t at);
+  bool cut(Segment& segment);
   bool restore(Ran& ran) noexcept;
 
   Reg* regs_;
   Doer doer_;
   const Trace* trace_ = nullptr;
-  std::shared_ptr<Segments> segments_;
+  std::shared_ptr<const Segments::List> segments_;
   std::shared_ptr<Tapes> tapes_;
   size_t next_ = 0;  // in segments_
   size_t stop_ = SIZE_MAX;
   std::vector<Ran> ran_;
   // A segment that is replayed natively, and watched.
   std::shared_ptr<Keyed> watched_;
-  const Segment* watched_segment_ = nullptr;
+  std::shared_ptr<Segment> watched_segment_;
+  bool surveyed_ = false;  // node by node
   double started_ = 0;
   bool fresh_ = false;              // under a key that is not among those of the segment yet
   Ref inputs_;                      // copies; null: nothing is to be offered

@@ -89,8 +89,8 @@ bool is_measured(const Root& root) noexcept {
 bool awaits_plans(const Root& root) noexcept {
   for (const auto& trace : root.traces) {
     if (trace->segments == nullptr) continue;
-    for (const Segment& segment : trace->segments->all)
-      for (const auto& keyed : segment.keys)
+    for (const auto& segment : *trace->segments->all)
+      for (const auto& keyed : segment->keys)
         if (keyed->is_undecided()) return true;
   }
   for (const auto& each : root.entries)

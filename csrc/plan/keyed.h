@@ -77,6 +77,8 @@ struct Keyed {
   std::unique_ptr<PlanKey> key;
   std::vector<std::pair<uint32_t, Reg>> given;    // inputs that are numbers
   std::vector<std::pair<uint32_t, Reg>> numbers;  // outputs that are numbers: the same under the key
+  // By output: the form of one that only operators of the trace read; null, or none at all: `key` takes it.
+  std::vector<std::unique_ptr<PlanKey>> passed;
   std::vector<std::shared_ptr<Plan>> plans;
   State state = State::kOffered;
   uint64_t turn = 0;

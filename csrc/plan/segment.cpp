@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 #include "cpython/bytecode.h"
 #include "plan/effects.h"
@@ -15,10 +16,12 @@ namespace {
 
 class Finder {
  public:
-  Finder(const Trace& trace, const Vec<uint32_t>& read, const Vec<uint32_t>& seen, bool has_market)
+  Finder(const Trace& trace, const Vec<uint32_t>& read, const Vec<uint32_t>& seen, bool has_market, Vec<bool> varying)
       : trace_(trace),
         read_(read),
         seen_(seen),
+        varying_(std::move(varying)),
+        has_market_(has_market),
         regions_(trace, has_market),
         written_at_(trace.regs.size(), kNone),
         base_(trace.regs.size()) {}
@@ -51,6 +54,8 @@ class Finder {
 
   const Trace& trace_;
   const Vec<uint32_t>&read_, &seen_;
+  Vec<bool> varying_;
+  const bool has_market_;
   const Regions regions_;
   std::vector<Step> steps_;
   Vec<uint32_t> written_at_;  // by register: the node that writes it
@@ -168,7 +173,10 @@ Segment Finder::make(uint32_t first, uint32_t last) const {
 
 std::shared_ptr<Segments> Finder::run() {
   auto found = std::make_shared<Segments>();
+  auto all = std::make_shared<Segments::List>();
   for (const Node& node : trace_.nodes) steps_.push_back(step_of(trace_, node));
+  for (size_t i = 0; i < varying_.size(); ++i)
+    if (varying_[i]) steps_[i].kind = Kind::kOther;
   end_at_data();
   note_memory();
   for (const Step& step : steps_) found->operators += step.kind == Kind::kOperator;
@@ -177,8 +185,10 @@ std::shared_ptr<Segments> Finder::run() {
   auto stretch = stretches.begin();
   for (uint32_t first = 0; first < steps_.size();) {
     if (stretch != stretches.end() && stretch->first == first) {
-      if (regions_.asks(first)) found->all.push_back(*stretch);
-      first = stretch++->last;
+      const uint32_t end = stretch->last;
+      if (regions_.asks(first)) all->push_back(std::make_shared<Segment>(std::move(*stretch)));
+      first = end;
+      ++stretch;
       continue;
     }
     uint32_t last = end_of(first, stretch != stretches.end() ? stretch->first : static_cast<uint32_t>(steps_.size()));
@@ -188,21 +198,24 @@ std::shared_ptr<Segments> Finder::run() {
       end = cut(first, last);
       std::swap(end, last);
     }
-    const Segment segment = make(first, last);
+    Segment segment = make(first, last);
     const bool numbers = std::all_of(segment.numbers.begin(), segment.numbers.end(),
                                      [&](uint32_t reg) { return is_number(trace_.regs[reg].rep); });
     if (segment.operators >= kFewestOperators && !segment.outputs.empty() && numbers && regions_.asks(first))
-      found->all.push_back(segment);
+      all->push_back(std::make_shared<Segment>(std::move(segment)));
     first = std::max(last, first + 1);
   }
+  found->all = std::move(all);
+  found->has_market = has_market_;
+  found->varying = std::move(varying_);
   return found;
 }
 
 }  // namespace
 
 std::shared_ptr<Segments> find_segments(const Trace& trace, const Vec<uint32_t>& read, const Vec<uint32_t>& seen,
-                                        bool has_market) {
-  return Finder(trace, read, seen, has_market).run();
+                                        bool has_market, Vec<bool> varying) {
+  return Finder(trace, read, seen, has_market, std::move(varying)).run();
 }
 
 }  // namespace pijit

@@ -20,6 +20,8 @@
 
 namespace pijit {
 
+class Survey;
+
 struct Segment {
   uint32_t first = 0, last = 0;  // nodes [first, last)
   uint32_t operators = 0;
@@ -34,20 +36,28 @@ struct Segment {
   std::optional<Effects> effects;
   Keys keys;
   std::shared_ptr<Ref> memo;  // what the market remembers of it; null: nothing yet
+  // Of a piece (plan/pieces.h), by output: only operators of the trace read it. A plan may give the same memory again
+  // as soon as nothing has it any longer. Empty: the program may have all of them.
+  Vec<bool> passed;
+  bool may_cut = false;            // it is left in pieces where its forms keep changing
+  std::shared_ptr<Survey> survey;  // under way; null: none is
 };
 
 // Of one trace.
 struct Segments {
-  std::vector<Segment> all;  // in order
-  uint32_t operators = 0;    // of the whole trace
+  using List = std::vector<std::shared_ptr<Segment>>;
+  // In order. Another list comes in the place of this one, which replays that are under way go on with.
+  std::shared_ptr<const List> all;
+  uint32_t operators = 0;   // of the whole trace
+  bool has_market = false;  // of the root
+  Vec<bool> varying;        // by node: it belongs to none, since its forms vary; empty: none does
 };
 
 // What a market needs to make plans: copies of the free inputs and of the outputs of one native replay. Or to judge
 // one: what the plan made of the same inputs.
 struct Offer {
   const Trace* trace = nullptr;  // alive while the offer is taken
-  std::shared_ptr<Segments> segments;
-  size_t index = 0;
+  std::shared_ptr<Segment> segment;
   std::shared_ptr<Keyed> keyed;
   Ref inputs, outputs;         // tuples
   std::shared_ptr<Plan> plan;  // null: plans are asked for
@@ -56,8 +66,9 @@ struct Offer {
 
 // Finds the segments of a trace. `read`: by register, the last node that reads it, or whose snapshot does where foreign
 // code may have written its inputs; `seen`: the last node that reads it or whose snapshot may. Without a market of the
-// root, those of regions are found alone. What the snapshot at the trace's end reads counts as read.
+// root, those of regions are found alone. What the snapshot at the trace's end reads counts as read. `varying`: as
+// Segments has it.
 std::shared_ptr<Segments> find_segments(const Trace& trace, const Vec<uint32_t>& read, const Vec<uint32_t>& seen,
-                                        bool has_market);
+                                        bool has_market, Vec<bool> varying = {});
 
 }  // namespace pijit

@@ -30,10 +30,10 @@ double TapeTurns::median(Side side) const noexcept {
 TapeTurns::Plans TapeTurns::look(const Segments& segments, const Tapes& tapes) noexcept {
   Plans found = Plans::kNone;
   uint64_t known = 0;
-  for (const Segment& segment : segments.all) {
-    if (!tapes.overlap(segment)) continue;
-    for (const std::shared_ptr<Keyed>& keyed : segment.keys) {
-      if (keyed->plans.empty() || !segment.keys.is_in_use(*keyed)) continue;
+  for (const std::shared_ptr<Segment>& segment : *segments.all) {
+    if (!tapes.overlap(*segment)) continue;
+    for (const std::shared_ptr<Keyed>& keyed : segment->keys) {
+      if (keyed->plans.empty() || !segment->keys.is_in_use(*keyed)) continue;
       if (keyed->state == Keyed::State::kInTurns || !keyed->contested) return Plans::kFirst;
       if (keyed->state != Keyed::State::kSettled || keyed->settled_natively) continue;
       found = Plans::kSettled;

@@ -70,6 +70,8 @@ class Plan:
         folded: weights are part of the code; the plan is of no use when they change.
         size_bytes: memory that it holds, about.
         left_out: operators that torch runs in between, since the backend has not got them: a line for each.
+        lend: takes for each result whether only operators of the program's trace read it: the plan may give that in
+            the same memory again, as soon as nothing has it any longer. None: it gives new memory.
         holds: for plans of free sizes: whether the program decides on the sizes of these inputs as it did when it was
             captured. The caller asks it for each new key; where it is False, the plan is for another way.
     """
@@ -95,6 +97,7 @@ class Plan:
         self.folded = folded
         self.size_bytes = size_bytes
         self.left_out: tuple[str, ...] = ()
+        self.lend: Callable[[Sequence[bool]], None] | None = None
         self.holds: Callable[..., bool] = lambda *inputs: True
         self._rebind = rebind
         self._close = close
@@ -173,6 +176,7 @@ class Backend:
         devices: kinds of devices whose tensors it takes; empty: of all.
         raises: its operators raise where those of torch do, for the same data; else what decides that is looked at
             beside the plan (`_decided`).
+        strided: its results have the strides that torch gives them, views included.
         stalls: importing its package keeps the interpreter from running anything else for a second or longer; "auto"
             asks for it only where the program has imported that itself.
     """
@@ -193,6 +197,7 @@ class Backend:
     exact: Exact | None = None
     settings: tuple[str, ...] = ()
     tried_in_calls: bool = False
+    strided: bool = False
     devices: tuple[str, ...] = ("cpu",)
 
     def usable(self) -> str | None:

@@ -91,7 +91,7 @@ def parts(graph: Graph, backend: Backend, options: Options) -> Parts:
     updates = tuple(name for name, _ in graph.updates)
     graph = replace(graph, outputs=given, updates=())
     graph = with_nodes(graph, needed(graph))
-    tail_nodes = _tail_nodes(graph, given, len(updates))
+    tail_nodes = _tail_nodes(graph, given, len(updates), backend.strided)
     made = {value.name for node in tail_nodes for value in node.results if value is not None}
     own = {value.name for value in (*graph.inputs, *graph.parameters)}
     wanted: dict[str, Value] = {}
@@ -219,8 +219,8 @@ def _with_used(graph: Graph) -> Graph:
     return replace(graph, parameters=parameters, data={value.name: graph.data[value.name] for value in parameters})
 
 
-def _tail_nodes(graph: Graph, given: tuple[Value, ...], updates: int) -> list[Node]:
-    """The operators that make views at the end."""
+def _tail_nodes(graph: Graph, given: tuple[Value, ...], updates: int, strided: bool) -> list[Node]:
+    """The operators that make views at the end; `strided`: views that nothing else is seen of are none of them."""
     source = {result.name: (held.name, node) for node in graph.nodes for result, held in sharing(node)}
     own = {value.name for value in (*graph.inputs, *graph.parameters)}
     results = given[: len(given) - updates]
@@ -241,7 +241,7 @@ def _tail_nodes(graph: Graph, given: tuple[Value, ...], updates: int) -> list[No
             raise BackendError(
                 f"graph {graph.name} returns what it writes to, {names[-1]!r}, which no compiler can give"
             )
-        plain = all(source[name][1].op in _PLAIN for name in names[:-1])
+        plain = strided or all(source[name][1].op in _PLAIN for name in names[:-1])
         if names[-1] in own or counts[names[-1]] > 1 or not plain:
             wanted.update(names[:-1])
     return [node for node in graph.nodes if any(each is not None and each.name in wanted for each in node.results)]
@@ -257,6 +257,7 @@ def completed(plan: Plan, parts: Parts) -> Plan:
         _copy(plan, parts.constants)
     if parts.tail is not None:
         _add_tail(plan, parts.core, parts.tail)
+        plan.lend = None  # its results are others
     if parts.checks:
         _add_checks(plan, parts.checks)
     return plan

@@ -6,9 +6,12 @@ Rules:
 1. A capture is made by a call of the program, with the settings, addresses and sizes that are there. The threads that
    compile leave the device alone: what they asked of it could end a capture that the program makes.
 2. No tensor that the program sees lies in memory of a graph: inputs are copied in, results are copied out. Weights are
-   read where the program has them.
+   read where the program has them. Where only operators of the trace read a result, it lies in a tensor that the graph
+   writes to each time, and the graph behind it reads it there. If something has that tensor when the graph is to run
+   again, as a frame that a replay was left for, the tensor is the program's from then on.
 3. The graphs of a device have one pool of memory, and run one after the other, whatever their streams.
 4. What a graph gives is compared once with what the operators give. One that wins no time is not kept.
+   A form is captured when it was met twice, and no call of the program captures more than one graph.
 5. CUDA raises in a thread that waits for the whole device beside a capture, and in the capture; in PyTorch 2.11 in one
    that draws random numbers, too. So no other thread runs Python during a capture: the operators are seen once, and
    then dispatched by C++ that keeps the GIL from the begin of a capture to its end (csrc/torch/launches.h). Where that
@@ -24,10 +27,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from pijit import _adapters
+from pijit import _adapters, _core
 from pijit._torches import installed
 from pijit.compilers import _torch
-from pijit.compilers._base import EXACT, Backend, Options, Plan, has_numbers
+from pijit.compilers._base import EXACT, Backend, Declines, Options, Plan, has_numbers
 from pijit.compilers._compared import difference
 from pijit.compilers._compiler_threads import others_run
 from pijit.errors import BackendError
@@ -37,6 +40,7 @@ from pijit.graph.model import Graph, Node
 _DRIVERS = ("/dev/nvidiactl", "/dev/kfd", "/dev/dxg")
 _LIBRARIES = ("libtorch_cuda.so", "libtorch_hip.so")
 _ALIGNED = 16  # bytes: a kernel may read as much at once, and another kernel is chosen where it cannot
+_LEAST_MEETINGS = 2  # of a form, before it is captured
 _MOST_CAPTURES = 8  # of one plan: weights that move, or settings that change, at every call are not for graphs
 _MOST_MEMORY = 0.05  # of the device's, for the graphs of a plan
 # A graph is kept if it takes at most as much of what launching or running takes, whichever is longer. The operators are
@@ -54,6 +58,7 @@ class CudaGraphs(Backend):
     raises = True
     tolerance = EXACT
     tried_in_calls = True
+    strided = True
     settings = ("always",)
 
     def usable(self) -> str | None:
@@ -77,7 +82,20 @@ class CudaGraphs(Backend):
             what = f"{others[0]!r} is none of one" if others else f"here are {', '.join(sorted(devices))}"
             raise BackendError(f"backend {self.name!r} takes tensors of one GPU; {what}")
         captured = _Captured(_torch.module_of(graph), devices.pop(), **options.settings)
-        return Plan(self.name, captured.run, results=(), rebind=captured.rebind, close=captured.close)
+        plan = Plan(self.name, captured.run, results=(), rebind=captured.rebind, close=captured.close)
+        plan.lend = captured.lend
+        return plan
+
+
+_captured_in = -1  # the call of the program that captured last
+
+
+def _may_capture() -> bool:
+    """No call of the program captures twice."""
+    global _captured_in
+    _, served = _core.roots_to_offer()
+    may, _captured_in = served != _captured_in, served
+    return may
 
 
 def _is_built_for_gpus() -> bool:
@@ -116,6 +134,7 @@ class _Pool:
         self.users = 0
         self.handle: Any = None
         self.last: Any = None  # the stream on which a graph ran last
+        self.lent: dict[int, _Lent] = {}  # by address: what graphs write to each time
         self.left: list[tuple[Any, Sequence[Any]]] = []  # inputs of graphs that are gone, and the stream they are of
         self._runtime = runtime
 
@@ -185,31 +204,85 @@ class _Still:
         return tensor if self.once is None else tensor.as_strided(self.once, self.stride, tensor.storage_offset())
 
 
-class _Recording:
-    """One graph, with the tensors that it reads and writes."""
+class _Lent:
+    """A result that the graph writes to the same tensor each time."""
 
-    def __init__(self, graph: Any, inputs: Sequence[Any], outputs: Sequence[Any], stream: Any) -> None:
+    def __init__(self, form: _Still) -> None:
         import torch
 
-        self.graph = graph
-        self.inputs = [(form := _Still(each), form.elements(each)) for each in inputs]
-        self.outputs = [(form := _Still(each), form.elements(each)) for each in outputs]
-        self.left = stream, inputs
-        self._held = outputs
+        self.form, tensor = form, form.made()
+        self.tensor, self.address = tensor, tensor.data_ptr()
+        self._count, self._storage = torch._C._storage_Use_Count, tensor.untyped_storage()._cdata
+        self.own = self.holders()  # those that are there while nothing else has its memory
+
+    def holders(self) -> int:
+        """How many have its memory."""
+        return int(self._count(self._storage))
+
+    def is_free(self) -> bool:
+        """Nothing else has its memory."""
+        return self.holders() <= self.own
+
+    def given(self) -> Any:
+        """Another tensor of the same memory, of the mode that is there."""
+        import torch
+
+        tensor = self.tensor
+        if not torch.is_inference_mode_enabled():
+            return tensor.data
+        made = torch.empty(0, dtype=tensor.dtype, device=tensor.device)
+        return made.set_(tensor.untyped_storage(), tensor.storage_offset(), tensor.shape, tensor.stride())
+
+
+class _Recording:
+    """One graph, with the tensors that it reads and writes.
+
+    Attributes:
+        copied: positions of the inputs that are copied in; what lies in memory that another graph lends is not.
+        lent: by output: where the graph writes it; None: it is copied out.
+    """
+
+    def __init__(
+        self,
+        graph: Any,
+        inputs: Sequence[Any],
+        outputs: Sequence[Any],
+        stream: Any,
+        copied: Sequence[int],
+        lent: Sequence[_Lent | None],
+    ) -> None:
+        import torch
+
+        self.graph, self.copied, self.lent = graph, copied, lent
+        still = [inputs[at] for at in copied]
+        self.inputs = [(form := _Still(each), form.elements(each)) for each in still]
+        self._held = [each for each, kept in zip(outputs, lent, strict=True) if kept is None]
+        self.outputs = [(form := _Still(each), form.elements(each)) for each in self._held]
+        self._own = [kept for kept in lent if kept is not None]
+        self.left = stream, [*still, *(kept.tensor for kept in self._own)]
+        self.reads: list[tuple[_Lent, int]] = []  # of other graphs, and how often the graph holds it
         self._copy = torch._foreach_copy_
+
+    def is_free(self) -> bool:
+        """Nothing has what it gave when it ran last in memory that it would write to."""
+        return all(kept.is_free() for kept in self._own)
 
     def run(self, inputs: Sequence[Any]) -> tuple[Any, ...]:
         """Copies in, replays, and copies out."""
-        if inputs:
-            given = [form.elements(each) for each, (form, _) in zip(inputs, self.inputs, strict=True)]
+        if self.copied:
+            given = [form.elements(inputs[at]) for at, (form, _) in zip(self.copied, self.inputs, strict=True)]
             self._copy([held for _, held in self.inputs], given)
         self.graph.replay()
-        made = tuple([form.made() for form, _ in self.outputs])
-        self._copy(
-            [form.elements(each) for each, (form, _) in zip(made, self.outputs, strict=True)],
-            [held for _, held in self.outputs],
-        )
-        return made
+        made = [form.made() for form, _ in self.outputs]
+        if made:
+            self._copy(
+                [form.elements(each) for each, (form, _) in zip(made, self.outputs, strict=True)],
+                [held for _, held in self.outputs],
+            )
+        if not self._own:
+            return tuple(made)
+        copies = iter(made)
+        return tuple([next(copies) if kept is None else kept.given() for kept in self.lent])
 
 
 class _Captured:
@@ -221,6 +294,10 @@ class _Captured:
         self._module, self._device, self._always = module, torch.device(device), always
         self._recordings: dict[tuple[int, ...], _Recording] = {}  # by how even the addresses of inputs are
         self._captures = 0
+        self._is_new = True  # what the engine compares first are the operators: those of another form may never come
+        self._passed: tuple[bool, ...] = ()
+        self._forms: list[_Still] = []  # of the results
+        self._met: dict[tuple[int, ...], int] = {}
         self._runtime: Any = torch.get_device_module(self._device)
         self._settings = _settings()
         self._known: object = None  # those of the recordings
@@ -237,18 +314,35 @@ class _Captured:
         with self._pool.lock:
             stream = torch.accelerator.current_stream(self._device)
             self._pool.enter(stream)
-            settings, even = self._settings(), tuple([each.data_ptr() % _ALIGNED for each in inputs])
+            settings, lent = self._settings(), self._pool.lent
+            # A tensor that another graph lends is read where it is.
+            even = tuple([at if (at := each.data_ptr()) in lent else at % _ALIGNED for each in inputs])
             if settings != self._known:
                 self._forget()
                 self._known = settings
             recording = self._recordings.get(even)
-            if recording is not None:
+            if recording is not None and recording.is_free():
                 return recording.run(inputs)
+            if recording is not None:
+                self._drop(self._recordings.pop(even))
+            self._met[even] = self._met.get(even, 0) + 1
+            if self._is_new:
+                self._is_new = False
+                made = self._operators(inputs)
+                self._forms = [_Still(each) for each in made]
+                return made
+            if self._met[even] < _LEAST_MEETINGS or not _may_capture():
+                raise Declines
             with torch.accelerator.device_index(stream.device_index):
                 recording, made = self._record(inputs, stream)
             self._recordings[even] = recording
             self._pool.users += 1
+            self._pool.lent.update({kept.address: kept for kept in recording.lent if kept is not None})
             return made
+
+    def lend(self, passed: Sequence[bool]) -> None:
+        """These results nobody sees but operators of the program's trace."""
+        self._passed = tuple(passed)
 
     def rebind(self, weights: Any) -> bool:
         """A graph has the addresses of its weights in it."""
@@ -269,13 +363,28 @@ class _Captured:
         with torch.no_grad(), torch.autocast(self._device.type, enabled=False):
             return tuple(self._module.forward(*inputs))
 
+    def _kept(self, lent: Sequence[_Lent | None], inputs: Sequence[Any]) -> tuple[Any, ...]:
+        """The same; what is lent is written where it is lent."""
+        outputs = self._operators(inputs)
+        for each, kept in zip(outputs, lent, strict=True):
+            if kept is not None:
+                kept.form.elements(kept.tensor).copy_(kept.form.elements(each))
+        return outputs
+
     def _forget(self) -> None:
         """Where a graph still runs on another stream, memory of its inputs could soon be that of others."""
         while self._recordings:
-            _, recording = self._recordings.popitem()
-            recording.graph.reset()
-            self._pool.users -= 1
-            self._pool.left.append(recording.left)
+            self._drop(self._recordings.popitem()[1])
+
+    def _drop(self, recording: _Recording) -> None:
+        recording.graph.reset()
+        self._pool.users -= 1
+        self._pool.left.append(recording.left)
+        for kept in recording.lent:
+            if kept is not None:
+                self._pool.lent.pop(kept.address, None)
+        for read, held in recording.reads:
+            read.own -= held
 
     def _record(self, inputs: Sequence[Any], stream: Any) -> tuple[_Recording, tuple[Any, ...]]:
         """Captures, compares, and decides; gives the results of the operators.
@@ -289,19 +398,35 @@ class _Captured:
         import torch
 
         forms = [_Still(each) for each in inputs]
+        copied = [at for at, each in enumerate(inputs) if each.data_ptr() not in self._pool.lent]
+        addresses = {each.data_ptr() for at, each in enumerate(inputs) if at not in copied}
+        read = [(self._pool.lent[each], self._pool.lent[each].holders()) for each in addresses]
         with torch.inference_mode(False):  # they are written to in other modes, too
-            still = [form.made() for form in forms]
-        for form, to, each in zip(forms, still, inputs, strict=True):
-            form.elements(to).copy_(form.elements(each))
+            still = [
+                form.made() if at in copied else each.data
+                for at, (form, each) in enumerate(zip(forms, inputs, strict=True))
+            ]
+            passed = self._passed or [False] * len(self._forms)
+            lent = [_Lent(form) if is_passed else None for form, is_passed in zip(self._forms, passed, strict=True)]
+        for at in copied:
+            forms[at].elements(still[at]).copy_(forms[at].elements(inputs[at]))
         side = self._pool.side
         side.wait_stream(stream)
         with side:  # kernels are loaded, and libraries take the memory that they keep for this stream
-            launches = _adapter().watch_launches(self._operators, still)
+            launches = _adapter().watch_launches(partial(self._kept, lent), still)
         side.synchronize()
         start = time.perf_counter()
         expected = self._operators(still)
         launching = time.perf_counter() - start
-        recording = self._capture(still, stream, launches)
+        recording = self._capture(still, stream, launches, copied, lent)
+        # A tensor that another graph lends is not held, but by graphs that hold what they read.
+        del still, launches
+        for kept in lent:
+            if kept is not None:
+                kept.own = kept.holders()
+        recording.reads = [(each, each.holders() - before) for each, before in read]
+        for each, more in recording.reads:
+            each.own += more
         try:
             made = recording.run(inputs)
             _compare(made, expected)
@@ -309,6 +434,8 @@ class _Captured:
                 _weigh(recording, inputs, launching, stream)
         except BaseException:
             recording.graph.reset()
+            for each, more in recording.reads:
+                each.own -= more
             raise
         return recording, expected
 
@@ -319,7 +446,7 @@ class _Captured:
             if self._device.type == "cuda":
                 _mend(self._device, self._pool.handle)
 
-    def _captured(self, graph: Any, still: Sequence[Any], launches: Any) -> Sequence[Any]:
+    def _captured(self, graph: Any, still: Sequence[Any], launches: Any, lent: Sequence[_Lent | None]) -> Sequence[Any]:
         """What the operators give on the current stream, captured in the graph."""
         bounds = None if launches is None else self._pool.bounds(graph)
         ended: list[bool] = []
@@ -332,7 +459,7 @@ class _Captured:
                     "device would be told that it may not"
                 )
             self._pool.begin(graph)
-            outputs = self._operators(still)
+            outputs = self._kept(lent, still)
         except BaseException:
             if not ended:
                 self._end_of_failed(graph)
@@ -341,7 +468,9 @@ class _Captured:
         graph.capture_end()
         return outputs
 
-    def _capture(self, still: Sequence[Any], stream: Any, launches: Any) -> _Recording:
+    def _capture(
+        self, still: Sequence[Any], stream: Any, launches: Any, copied: Sequence[int], lent: Sequence[_Lent | None]
+    ) -> _Recording:
         graph = self._runtime.CUDAGraph()
         side, memory = self._pool.side, _memory(self._runtime, self._device)
         side.wait_stream(stream)
@@ -349,7 +478,7 @@ class _Captured:
         gc.disable()  # what a collection frees may ask for what no capture has
         try:
             with side:
-                outputs = self._captured(graph, still, launches)
+                outputs = self._captured(graph, still, launches, lent)
         except RuntimeError as error:
             said = str(error).strip().partition("\n")[0]
             raise BackendError(f"backend 'cudagraphs' cannot capture this: {said}") from error
@@ -362,7 +491,7 @@ class _Captured:
             if taken > most:
                 graph.reset()
                 raise BackendError(f"backend 'cudagraphs' would keep {taken >> 20} MiB, of at most {int(most) >> 20}")
-        return _Recording(graph, still, outputs, stream)
+        return _Recording(graph, still, outputs, stream, copied, lent)
 
 
 def _mend(device: Any, pool: Any) -> None:

@@ -13,13 +13,15 @@ Rules:
 4. "auto" begins nothing that cannot repay: a segment that is small and quick, or that was replayed once only. Hot
    segments go first, and of a segment the compiler that is quickest to compile.
 5. Where forms differ in sizes only, they get one plan of free sizes of each backend that can make one (`_free_sizes`);
-   the first form already, if the user has said that sizes vary.
+   the first form already, if the user has said that sizes vary. Where no backend can, the engine cuts the segment at
+   the operators that vary (csrc/plan/pieces.h), and offers the pieces.
+6. "auto" asks nothing of backends that take no tensors of the devices that a segment has.
 """
 
 import logging
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -101,9 +103,23 @@ class Market:
     automatic: bool = False
     dynamic: bool | None = None
 
-    def candidates(self) -> Iterator[tuple[str, Backend, Options]]:
-        """What is tried for a segment, in this order: name, backend, options."""
+    def _may_take(self, backend: Backend, kinds: Collection[str]) -> bool:
+        """It is asked for a segment with tensors of such devices. One that is named says itself why it takes none."""
+        return not self.automatic or backend.takes(kinds)
+
+    def _has_free_sizes(self, kinds: Collection[str]) -> bool:
+        """One plan may serve forms that differ in sizes."""
+        return not self.options.fold and any(each.symbolic and each.takes(kinds) for each in self.backends)
+
+    def candidates(self, kinds: Collection[str] = ()) -> Iterator[tuple[str, Backend, Options]]:
+        """What is tried for a segment, in this order: name, backend, options.
+
+        Args:
+            kinds: of the devices of its tensors.
+        """
         for backend in self.backends:
+            if not self._may_take(backend, kinds):
+                continue
             if not (self.automatic and self.options.fold):
                 yield backend.name, backend, self.options
                 continue
@@ -117,7 +133,16 @@ class Market:
 
         offer = _Offer(place, inputs, outputs, torch.get_num_threads(), _events(inputs))
         job = offer.job(partial(self._take, offer))
+        kinds = offer.kinds()
+        if self.dynamic is not False and not place.trained and not self._has_free_sizes(kinds):
+            place.allow_cuts()
         if self.automatic:
+            if not any(self._may_take(backend, kinds) for backend in self.backends):
+                self._note(
+                    place, f"not begun: no compiler that is installed takes tensors of {', '.join(sorted(kinds))}"
+                )
+                place.decline()
+                return
             if place.trained:
                 self._note(place, "not begun: gradients are recorded, where only a compiler that is named answers")
                 place.decline()
@@ -176,7 +201,7 @@ class Market:
 
     def _compile(self, offer: "_Offer") -> None:
         """Plans for this form alone."""
-        candidates = list(self.candidates())
+        candidates = list(self.candidates(offer.kinds()))
         offer.left = len(candidates)
         offer.place.await_more()
         rows = [self._row(name, offer.place) for name, _, _ in candidates]
@@ -238,6 +263,8 @@ class Market:
                 made = Made(backend, plan, segment, options, _worker.bury)
             else:
                 made = compilation.made(plan, backend, segment, options, _worker.bury)
+            if plan.lend is not None and any(offer.place.passed):
+                plan.lend(offer.place.passed)
             self._add(offer, row, made, writes)
         except BackendError as error:
             if _worker.stopping:
@@ -277,7 +304,8 @@ class Market:
     def _is_for_free_sizes(self, offer: "_Offer") -> bool:
         """The form gets a plan of free sizes, now or when it has been compiled."""
         fixed = self.options.fold or self.dynamic is False
-        backends = [] if fixed else [backend for backend in self.backends if backend.symbolic]
+        kinds = offer.kinds()
+        backends = [] if fixed else [each for each in self.backends if each.symbolic and self._may_take(each, kinds)]
         if not backends:
             return False
         place = offer.place
@@ -312,6 +340,7 @@ class Market:
             plans = _free_sizes.Plans.of(form, free, segment)
         except ExportError as error:
             _log.info("pijit: no plan of free sizes: %s", error)
+            offer.place.allow_cuts()
             return False
         options = replace(self.options, symbolic=True)
         kind.compiling = len(backends)
@@ -320,12 +349,16 @@ class Market:
             row = self._row(backend.name, offer.place)
             compilation = row.compilation = pool.submit(segment.graph, backend, options, priority=offer.heat())
             self._after(
-                offer, backend, compilation, partial(self._note_free, kind, plans, backend, compilation, options, row)
+                offer,
+                backend,
+                compilation,
+                partial(self._note_free, offer.place, kind, plans, backend, compilation, options, row),
             )
         return True
 
     def _note_free(
         self,
+        place: "Place",
         kind: _free_sizes.Kind,
         plans: _free_sizes.Plans,
         backend: Backend,
@@ -351,6 +384,7 @@ class Market:
             kind.seen = [form for form in kind.seen if form.sizes != plans.example.sizes]
         else:
             kind.give_up()
+            place.allow_cuts()
         waiting, kind.waiting = kind.waiting, []
         for job in waiting:
             _worker.submit(Job(job))
@@ -419,6 +453,10 @@ class _Offer:
     events: Sequence[tuple[Any, Any]] = ()
     left: int = 0
     graph: "Graph | None" = None
+
+    def kinds(self) -> set[str]:
+        """Of the devices that its tensors are on."""
+        return {tensor.device.type for tensor in (*self.inputs, *self.outputs) if tensor is not None}
 
     def heat(self) -> float:
         """The hottest offer is dealt with first."""

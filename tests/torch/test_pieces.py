@@ -1,0 +1,155 @@
+"""Graphs of pieces: where sizes grow from call to call, what keeps its form is captured once for all of them.
+
+Without a GPU it runs on `twin`, as test_cudagraphs.py does.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import torch
+from devices import twin
+from devices.child import Child
+from devices.scenarios import DEVICE, filled
+from growing import Decoder
+from test_cudagraphs import counted, jitted
+from torch import Tensor
+
+import pijit
+from pijit.compilers import market
+
+pytestmark = [pytest.mark.torch]
+
+
+def generated(model: Any, plain: Decoder, tokens: int, batch: int = 1, length: int = 3) -> list[list[Tensor]]:
+    """All that `model` gives for so many words, one after the other."""
+    words, cache, made = torch.ones(batch, 1, dtype=torch.long, device=DEVICE), plain.empty(batch, length), []
+    for _ in range(tokens):
+        scores, cache = model(words, cache)
+        words = scores.argmax(-1)
+        made.append([scores, *(each for pair in cache for each in pair)])
+        assert market.wait(60)
+    return made
+
+
+def same(made: list[list[Tensor]], right: list[list[Tensor]]) -> bool:
+    """Bits and layouts."""
+    return all(
+        torch.equal(one, other) and one.stride() == other.stride()
+        for each, wanted in zip(made, right, strict=True)
+        for one, other in zip(each, wanted, strict=True)
+    )
+
+
+def models() -> tuple[Decoder, Decoder]:
+    return filled(Decoder().eval()), filled(Decoder().eval())
+
+
+def segments(fast: Any) -> list[Any]:
+    return [each for trace in pijit.traces(fast) for each in trace.segments]
+
+
+def a_cache_that_grows() -> None:
+    """One graph from one attention to the next, captured once whatever the number of words."""
+    plain, model = models()
+    fast = jitted(model)
+    with torch.no_grad():
+        right = generated(plain, plain, 40)
+        done = counted()
+        assert same(generated(fast, plain, 20), right[:20])
+        pieces = segments(fast)
+        assert len(pieces) == len(plain.layers) + 1, pieces
+        assert done.count("capture") <= 2 * len(pieces), done  # once more where the graph before was captured later
+        done.clear()
+        assert same(generated(fast, plain, 40), right)
+        assert done == ["run"] * (40 * len(pieces)), done
+
+
+def one_capture_a_call() -> None:
+    plain, model = models()
+    fast = jitted(model)
+    with torch.no_grad():
+        words, cache = torch.ones(1, 1, dtype=torch.long, device=DEVICE), plain.empty()
+        other = plain.empty()
+        for _ in range(24):
+            done = counted()
+            scores, cache = fast(words, cache)
+            right, other = plain(words, other)
+            assert torch.equal(scores, right)
+            assert done.count("capture") <= 1, done
+            assert market.wait(60)
+
+
+def another_batch_later() -> None:
+    """What varied then is cut again, or replayed natively; nothing is captured at each call."""
+    plain, model = models()
+    fast = jitted(model)
+    with torch.no_grad():
+        for batch in (1, 2, 3, 4, 1, 5):
+            right = generated(plain, plain, 12, batch)
+            assert same(generated(fast, plain, 12, batch), right)
+        done = counted()
+        assert same(generated(fast, plain, 30), generated(plain, plain, 30))
+        assert done.count("capture") <= 4, done
+
+
+def sizes_that_all_differ() -> None:
+    """No piece is left: nothing is captured for forms that never come again."""
+    f = lambda x: ((x * 2).exp() + x).softmax(-1)  # noqa: E731
+    fast = jitted(f)
+    with torch.no_grad():
+        done = counted()
+        for size in range(2, 40):
+            x = torch.linspace(0, 1, size).to(DEVICE)
+            assert torch.equal(fast(x), f(x))
+            assert market.wait(60)
+        assert "capture" not in done, done
+
+
+def other_compilers_are_not_asked() -> None:
+    """ "auto" neither imports nor mentions a compiler that takes no tensors of the device."""
+    from test_cudagraphs import connected
+
+    connected()
+    plain, model = models()
+    before = set(sys.modules)
+    fast = pijit.jit(model, backend="auto")
+    with torch.no_grad():
+        assert same(generated(fast, plain, 20), generated(plain, plain, 20))
+    names = {each.backend for each in market.of(fast).outcomes}
+    assert names <= {"auto", "cudagraphs"}, names
+    compilers = ("jax", "openvino", "onnxruntime", "iree", "tvm", "torch._inductor.compile_fx", "onnx")
+    assert not [name for name in set(sys.modules) - before if name.startswith(compilers)]
+
+
+CASES = (
+    a_cache_that_grows,
+    one_capture_a_call,
+    another_batch_later,
+    sizes_that_all_differ,
+    other_compilers_are_not_asked,
+)
+NAMES = [each.__name__ for each in CASES]
+
+
+@pytest.fixture(scope="module")
+def child() -> Iterator[Child]:
+    made = Child(__file__)
+    yield made
+    made.end()
+
+
+@pytest.mark.skipif(twin.compiler() is None, reason="needs a C++ compiler")
+@pytest.mark.parametrize("name", NAMES)
+def test_on_twin(child: Child, name: str) -> None:
+    assert child.ask(name) == ""
+
+
+@pytest.mark.cuda
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+@pytest.mark.parametrize("name", NAMES)
+def test_on_cuda(name: str) -> None:
+    globals()[name]()

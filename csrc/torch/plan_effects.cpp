@@ -1,6 +1,8 @@
 // Writes what compiled code gives, and gives its results the history of eager execution.
 #include "torch/plan_effects.h"
 
+#include <torch/csrc/autograd/function.h>
+
 #include <algorithm>
 #include <utility>
 

@@ -11,6 +11,7 @@
 
 #include "cpython/classes.h"
 #include "cpython/keys.h"
+#include "cpython/lru_cache.h"
 #include "cpython/members.h"
 #include "record/calls.h"
 #include "record/shared.h"
@@ -298,7 +299,7 @@ Invoke bind_getset(Lookup& lookup, PyObject* descriptor, Val object, PyObject* n
 Invoke bind(Lookup& lookup, PyObject* descriptor, Val object, Val type, PyObject* name) {
   Recorder& recorder = lookup.recorder;
   PyTypeObject* kind = Py_TYPE(descriptor);
-  if (kind == &PyFunction_Type) {
+  if (kind == &PyFunction_Type || kind == cpython::lru_cache_type()) {
     Val function = Val::constant(descriptor);
     return found(lookup, object.is_null() ? function : bound_method(recorder, function, object));
   }

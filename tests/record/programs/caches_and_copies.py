@@ -48,6 +48,39 @@ def state():
     return list(calls), pair.cache_info(), single.cache_info()
 
 
+# %% methods_with_a_cache: k = "a" -> "b"; change obj.once("c")
+from functools import cache
+
+
+class Named:
+    def __init__(self):
+        self.made = []
+
+    @cache
+    def once(self, text):
+        self.made.append(text)
+        return text * 2
+
+
+obj = Named()
+k = "a"
+
+
+def f():
+    bound = obj.once
+    given = obj.once(k), bound("x"), Named.once(obj, "x")
+    return given, bound.__self__ is obj, bound.__func__ is Named.once, list(obj.made)
+
+
+def undo():
+    Named.once.cache_clear()
+    obj.made.clear()
+
+
+def state():
+    return list(obj.made), Named.once.cache_info()
+
+
 # %% cache_entries_that_are_used_again: change only(5); change only(k)
 from functools import lru_cache
 

@@ -52,6 +52,12 @@ are in [bench/training_steps.py](../bench/training_steps.py). *cpu* and *wall* a
 that of a second eager side, which is the noise. *first* is the first jitted call, in eager ones. *bits* says whether
 parameters, buffers, gradients, the state of optimizers, losses and the random state are equal to those of eager.
 
+Where nobody looks at the graph between a forward and a backward pass, both are replayed as operators beneath autograd,
+without a graph and without torch's engine. The engine runs what Python may see or change: hooks, functions of the
+program's own, checkpoints and other hooks of saved tensors, graphs that are kept or differentiated once more. Such a
+step is replayed to its end, too, with an opaque call for the engine. `pijit.explain` says of each pass which it is, and
+why.
+
 """
 
 

@@ -151,7 +151,7 @@ class Stop:
 
 @dataclass(frozen=True, slots=True)
 class Backward:
-    """A call of `backward()` behind its forward pass: what becomes of both, and where the call is.
+    """A call of torch's engine, as `backward()` makes it: what becomes of it and its forward pass, and where it is.
 
     `served` replays ran the two as operators, without a graph and without torch's engine; in `left` of them the graph
     was needed after all. `why` says why the engine runs each time; it is "" where it does not, and where no replay was
@@ -197,7 +197,7 @@ class Trace:
 
     `ends` is "return" or "exit"; `stop` says why a trace that ends in an exit does. `operations` are the bytecodes that
     were observed, `record_seconds` what observing cost, `bytes` the memory held; `replays` and `exits` count its uses.
-    `backwards` are its backward passes whose graph nobody looks at.
+    `backwards` are its backward passes.
     """
 
     name: str

@@ -202,19 +202,30 @@ std::string signature_by(PyCodeObject* written, const Trace& trace, const Object
   return signature;
 }
 
-// The stretches of the trace for which tapes may stand.
+py::dict tape_view(const TapedStretch& stretch) {
+  py::dict view;
+  view["first"] = stretch.first;
+  view["last"] = stretch.last;
+  view["tapes"] = stretch.tapes.size();
+  view["runs"] = stretch.runs;
+  view["left"] = stretch.left;
+  view["why"] = stretch.tapes.empty() ? stretch.why : "";
+  return view;
+}
+
+// The calls of the engine: what became of the stretches that end with them. A call that ends none keeps its graph.
 py::list tapes_view(const Trace& trace) {
   py::list views;
-  if (trace.tapes == nullptr) return views;
-  for (const TapedStretch& stretch : trace.tapes->all) {
-    py::dict view;
-    view["first"] = stretch.first;
-    view["last"] = stretch.last;
-    view["tapes"] = stretch.tapes.size();
-    view["runs"] = stretch.runs;
-    view["left"] = stretch.left;
-    view["why"] = stretch.tapes.empty() ? stretch.why : "";
-    views.append(view);
+  for (uint32_t at = 0; at < trace.nodes.size() && records_tapes(); ++at) {
+    if (trace.nodes[at].op != Op::kOpaque || trace.nodes[at].foreign != ForeignCall::kBackward) continue;
+    TapedStretch kept;
+    kept.first = kept.last = at;
+    kept.why = "its graph is kept, or what it is called with is not known";
+    const TapedStretch* found = &kept;
+    if (trace.tapes != nullptr)
+      for (const TapedStretch& stretch : trace.tapes->all)
+        if (stretch.last == at) found = &stretch;
+    views.append(tape_view(*found));
   }
   return views;
 }

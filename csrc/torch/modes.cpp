@@ -131,6 +131,10 @@ CallFate begin_mode(Recording& recording, const CallSite&, Val* result) {
       // must_step_aside() and the state guard see to it.
       *result = Val::constant(recording.callable->name == "_is_tracing" ? Py_False : Py_None);
       return CallFate::kDone;
+    case Rule::kItself:
+      if (recording.operands != 1 || recording.arg(0).kind != ArgKind::kTensor) return CallFate::kUnknown;
+      *result = recording.arg(0).value;
+      return CallFate::kDone;
     case Rule::kOnce:
       *result = Val::constant(Py_None);
       return CallFate::kDone;

@@ -295,6 +295,7 @@ CallFate TorchAdapter::begin_rule(Recording& recording, const CallSite& site, Va
     case Rule::kSetAgain:
     case Rule::kSetMode:
     case Rule::kTorchFunction:
+    case Rule::kItself:
     case Rule::kOnce:
     case Rule::kConstantMaker:
       return begin_mode(recording, site, result);

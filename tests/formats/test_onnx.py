@@ -311,7 +311,36 @@ def test_what_a_row_cannot_do_is_named_with_its_line():
     y, z = Value("y", dtype="float32"), Value("z", dtype="float32")
     chunk = Node("chunk", {"x": X, "chunks": 3}, (y, z), file="model.py", line=4)
     with pytest.raises(ExportError, match=r"model\.py:4: chunk has no form in ONNX here: .* free size; try"):
-        pijit.export(graph([chunk], (y, z), symbols={"n": 2}), format="onnx")
+        pijit.export(graph([chunk], (y, z), symbols={"n": 2}), format="onnx", dynamic=True)
+
+
+@pytest.mark.parametrize(
+    ("fn", "free"),
+    [
+        (
+            lambda x: torch.nn.functional.conv2d(
+                x, x.new_ones(1, 1, 3, 3).expand(x.size(1), 1, 3, 3), groups=x.size(1)
+            ),
+            {0, 2, 3},
+        ),
+        (lambda x: torch.nn.functional.adaptive_max_pool2d(x, 2), {0, 1}),
+        (lambda x: torch.stack(x.tensor_split(2, 1)), {0, 2, 3}),
+    ],
+    ids=["groups", "windows", "parts"],
+)
+def test_an_operator_that_needs_a_size_fixes_that_size_alone(fn, free):
+    x = torch.rand(2, 4, 6, 8)
+    other = torch.rand(*(size + (at in free) for at, size in enumerate(x.shape)))
+    graph = pijit.graph.capture(fn, x)
+    assert not any(isinstance(size, int) for size in graph.inputs[0].shape)
+    model = pijit.export(graph, format="onnx")
+    assert {at for at, size in enumerate(dims(model.graph.input[0])) if isinstance(size, str)} == free
+    for given in (x, other):
+        close(
+            next(iter(run(model, given.numpy()).values())), fn(given)[0] if isinstance(fn(given), tuple) else fn(given)
+        )
+    with pytest.raises(ExportError, match=r"test_onnx\.py:\d+: "):
+        pijit.export(graph, format="onnx", dynamic=True)
 
 
 def test_unknown_opset_is_an_error_and_a_newer_one_is_taken():

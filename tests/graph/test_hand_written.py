@@ -23,11 +23,8 @@ JAX = dict.fromkeys(list(PROGRAMS)[::8], ("jax",))
 SPLIT = {"packed LSTM", "char RNN"}
 SPLIT |= {"Mamba"} if importlib.util.find_spec("opt_einsum") is not None else set()
 # What a format says no to: a linear system has no form in ONNX, writes through `.data` and to a diagonal none without
-# writing, and a number of groups that is a free size is no attribute.
-REFUSED = {
-    *(("Kalman filter", "onnx"), ("Kalman filter", "jax"), ("location attention", "onnx"), ("SimCLR", "onnx")),
-    ("SSIM", "onnx"),
-}
+# writing.
+REFUSED = {("Kalman filter", "onnx"), ("Kalman filter", "jax"), ("location attention", "onnx"), ("SimCLR", "onnx")}
 # ONNX Runtime has no kernels of bfloat16.
 LACKING = {("LoRA under autocast", "onnx")}
 # Whose sizes are those of the call: a pool over all of an axis, and a batch that is computed with floats.

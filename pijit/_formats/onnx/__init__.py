@@ -9,7 +9,8 @@ Rules:
    there.
 6. A decision on data is an If, a loop that data ends a Loop; numbers are int64 and float64 there.
 7. A decision on a size, or on how many elements data picks, goes as in the captured call: where it would not, the model
-   fails as it runs, at a node called "check file.py:12". A decision for one size alone fixes the size.
+   fails as it runs, at a node called "check file.py:12". A decision for one size alone fixes the size, and so does an
+   operator of ONNX that takes the size as an attribute.
 """
 
 from collections.abc import Collection
@@ -19,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 from pijit._formats._whole_graph import check_whole
 from pijit.graph.decompose import decomposed
 from pijit.graph.model import Graph
+from pijit.graph.model.sizes import fixed
 
 if TYPE_CHECKING:
     import onnx
@@ -44,10 +46,17 @@ def make(graph: Graph, *, dynamic: Any = None, opset: int = 21, loses_nan: Colle
         UsageError: the opset is not known.
     """
     from pijit._formats.onnx import lower as onnx_lower
+    from pijit._formats.onnx.builder import NeedsSizes
 
     check_whole(graph, NAME)
-    graph = decomposed(graph, onnx_lower.has_form, stays_free=dynamic is not None)
-    return onnx_lower.lowered(graph.functional(), opset, loses_nan)
+    graph = decomposed(graph, onnx_lower.has_form, stays_free=dynamic is not None).functional()
+    while True:
+        try:
+            return onnx_lower.lowered(graph, opset, loses_nan)
+        except NeedsSizes as error:
+            if dynamic is not None:
+                raise
+            graph = fixed(graph, error.sizes)
 
 
 def write(made: Any, path: Path) -> None:

@@ -199,7 +199,7 @@ def chunk(o: Builder, x: Any, chunks: int, axis: int = 0) -> Any:
     if isinstance(whole, int):
         return split(o, x, max(-(-whole // chunks), 1), axis)
     if len(_taken(o)) != chunks:
-        o.fail("the number of parts depends on a free size")
+        o.unknown("the number of parts depends on a free size", whole)
     parts = o.Split(x, outputs=chunks, axis=axis, num_outputs=chunks) if chunks > 1 else (x,)
     for part in parts:
         part.shape = tuple(None if at == axis else dim for at, dim in enumerate(x.shape))
@@ -213,7 +213,7 @@ def tensor_split(o: Builder, x: Any, parts: Any, axis: int = 0) -> Any:
         return [o.slice(x, axis, start, stop) for start, stop in itertools.pairwise(bounds)]
     whole = o.size(x, axis)
     if not isinstance(whole, int):
-        o.fail("the size of the axis is free")
+        o.unknown("the size of the axis is free", whole)
     each, longer = divmod(whole, parts)
     return _parts(o, x, tuple(each + (at < longer) for at in range(parts)), axis)
 
@@ -318,7 +318,8 @@ def im2col(o: Builder, x: Any, kernel: Any, dilation: Any, padding: Any, stride:
     x = windows(o, x, 2, kernel[0], stride[0], dilation[0], first=True)
     x = windows(o, x, 4, kernel[1], stride[1], dilation[1], first=True)
     x = o.transpose(x, (0, 1, 2, 4, 3, 5))
-    rows = x.shape[1] * kernel[0] * kernel[1] if isinstance(x.shape[1], int) else o.fail("the channels are free")
+    channels = x.shape[1]
+    rows = channels * kernel[0] * kernel[1] if isinstance(channels, int) else o.unknown("channels are free", channels)
     x = o.Reshape(x, o.ints((0, rows, -1)))
     return x if batched else o.squeeze(x, 0)
 

@@ -18,7 +18,7 @@ from pijit._formats.onnx.shapes import RULES
 from pijit._formats.onnx.types import NARROW, ONNX_TYPES, Shape, Tensor, is_floating, numpy_type, promoted, words
 from pijit.errors import ExportError
 from pijit.graph.model import Node, place_of
-from pijit.graph.model.sizes import evaluate
+from pijit.graph.model.sizes import evaluate, symbols_in
 
 _UNSET: Any = object()
 _LOGICAL = words("Equal Less LessOrEqual Greater GreaterOrEqual And Or Xor Not IsNaN IsInf")
@@ -28,6 +28,18 @@ _SINGLE = words(
 )
 _SHARES = words("Softmax LogSoftmax")
 _INTEGER = words("Shape Size NonZero ArgMax ArgMin")
+
+
+class NeedsSizes(ExportError):
+    """ONNX has an operator of the graph for known sizes only.
+
+    Attributes:
+        sizes: the free sizes that it depends on, as they were at the capture.
+    """
+
+    def __init__(self, text: str, sizes: Mapping[str, int]) -> None:
+        super().__init__(text)
+        self.sizes = sizes
 
 
 @functools.lru_cache(maxsize=1024, typed=True)
@@ -68,6 +80,17 @@ class Builder:
         place, op = ("", "the graph") if self.node is None else (place_of(self.node), self.node.op)
         hint = hint or "try format 'exported_program', 'fx' or 'json', or change the call"
         raise ExportError(f"{place}{op} has no form in ONNX here: {why}; {hint}")
+
+    def unknown(self, why: str, *sizes: Any) -> NoReturn:
+        """Raises the error for sizes that ONNX needs as numbers: `NeedsSizes` if they follow from those of inputs."""
+        free = [each.symbol if isinstance(each, Tensor) else each for each in sizes]
+        names = {name for size in free if size is not None for name in symbols_in(size)}
+        try:
+            self.fail(why)
+        except ExportError as error:
+            if names and names <= self.seen.keys():
+                raise NeedsSizes(str(error), {name: self.seen[name] for name in names}) from None
+            raise
 
     def fresh(self) -> str:
         """A name that no value has."""
@@ -179,12 +202,20 @@ class Builder:
         proto.output.extend(each.name for each in results)
         for name, value in attributes.items():
             if value is not None:
+                value = self._known(kind, name, value)  # noqa: PLW2901
                 plain = isinstance(value, int | float | str | tuple)
                 proto.attribute.append(_attribute(name, value) if plain else helper.make_attribute(name, value))
         self._pending.append(proto)
         if kind in self.loses_nan and is_floating(own):
             return self._with_nan(kind, inputs, results[0], attributes)
         return results[0] if outputs == 1 else results
+
+    def _known(self, kind: str, name: str, value: Any) -> Any:
+        """An attribute without numbers of the graph."""
+        found = tuple(map(self.plain, value)) if isinstance(value, tuple | list) else self.plain(value)
+        if free := [each for each in (found if isinstance(found, tuple) else (found,)) if isinstance(each, Tensor)]:
+            self.unknown(f"the attribute {name!r} of its {kind} has to be a number that is known", *free)
+        return found
 
     def _with_nan(self, kind: str, inputs: Sequence[Any], made: Tensor, attributes: Mapping[str, Any]) -> Any:
         """What an operator gives for NaN, which the runtime takes for a number."""

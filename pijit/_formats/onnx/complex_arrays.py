@@ -189,7 +189,7 @@ def _resized(o: Builder, x: Any, axis: int, length: Any) -> Any:
     if not isinstance(size, int) or not isinstance(length, int):
         if size is length:
             return x
-        o.fail("a Fourier transform of another length than the axis needs sizes that are known")
+        o.unknown("a Fourier transform of another length than the axis needs sizes that are known", size, length)
     if length < size:
         return o.slice(x, axis, 0, length)
     if length == size:
@@ -239,7 +239,7 @@ def irfft(o: Builder, x: Any, n: Any = None, axis: int = -1, norm: str | None = 
     half = o.size(a, axis)
     length = numbers.scalar_multiply(o, numbers.scalar_subtract(o, half, 1), 2) if n is None else o.plain(n)
     if not isinstance(length, int):
-        o.fail("the length of the result has to be known")
+        o.unknown("the length of the result has to be known", half)
     a, b = (_resized(o, part, axis, length // 2 + 1) for part in (a, b))
     # The second half is the first one backwards, conjugated.
     count = length - length // 2 - 1

@@ -354,7 +354,7 @@ def array_equal(o: Builder, x: Any, y: Any) -> Any:
     if any(isinstance(a, int) and isinstance(b, int) and a != b for a, b in zip(x.shape, y.shape, strict=True)):
         return False
     if x.shape != y.shape:
-        o.fail("the shapes are not known to be equal")
+        o.unknown("the shapes are not known to be equal", *x.shape, *y.shape)
     same = o.cast(o.compare("Equal", x, y), "int32")
     return o.cast(o.ReduceMin(same, keepdims=0), "bool")
 

@@ -97,10 +97,10 @@ class Array:
         return Array(getitem(self.builder, self.tensor, bare(index)))
 
     def __bool__(self) -> bool:  # noqa: PLE0304
-        self.builder.fail("it depends on what a tensor holds, or on a size that is free")
+        self.builder.unknown("it depends on what a tensor holds, or on a size that is free", self.tensor)
 
     def __index__(self) -> int:  # noqa: PLE0305
-        self.builder.fail("it needs sizes that are known")
+        self.builder.unknown("it needs sizes that are known", self.tensor)
 
     __add__, __radd__ = _operator(elementwise.add)
     __sub__, __rsub__ = _operator(elementwise.subtract)

@@ -38,7 +38,7 @@ def _layer(
     """Outputs of one layer in the shape of torch, and its last states."""
     hidden = weights[0][1].shape[1]
     if not isinstance(hidden, int):
-        o.fail("the size of its state has to be known")
+        o.unknown("the size of its state has to be known", hidden)
     inputs, recurrent = (_joined(o, [_ordered(o, kind, own[at], hidden) for own in weights]) for at in (0, 1))
     biases = None
     if bias:

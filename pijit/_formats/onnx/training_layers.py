@@ -58,7 +58,7 @@ def convolution_backward(
     elif mask[0]:
         sizes = (x.shape[2:], gradient.shape[2:])
         if not all(isinstance(size, int) for part in sizes for size in part):
-            o.fail("the gradient of a convolution needs sizes that are known")
+            o.unknown("the gradient of a convolution needs sizes that are known", *sizes[0], *sizes[1])
         more = tuple(
             size - ((made - 1) * s - 2 * p + d * (k - 1) + 1)
             for size, made, s, p, d, k in zip(*sizes, stride, padding, dilation, kernel, strict=True)

@@ -331,7 +331,7 @@ def _adaptive_avg_pool(o: Builder, axes: int, x: Any, shape: Any) -> Any:
         if count is None or count == x.shape[axis]:
             continue
         if not isinstance(count, int):
-            o.fail("the number of windows is not known")
+            o.unknown("the number of windows is not known", count)
         order = [*(each for each in range(x.rank) if each != axis), axis]
         mean = o.MatMul(o.transpose(x, order), averaging(o, o.size(x, axis), count, x.dtype))
         x = o.transpose(mean, [order.index(each) for each in range(x.rank)])
@@ -354,7 +354,7 @@ def _adaptive_max_pool(o: Builder, axes: int, x: Any, shape: Any) -> Any:
     lead = x.rank - axes
     spatial = x.shape[lead:]
     if not all(isinstance(size, int) for size in spatial):
-        o.fail("the sizes of the image have to be known")
+        o.unknown("the sizes of the image have to be known", *spatial)
     wanted = [size if each is None else each for each, size in zip(tuple_of(shape, axes), spatial, strict=True)]
     places: list[Any] = []
     for at, (size, count) in enumerate(zip(spatial, wanted, strict=True)):

@@ -164,7 +164,9 @@ def torch_call(node: Node, format: str = "torch") -> TorchCall:
     gives = _gives(schema)
     target = node.arguments.get(node.writes[0]) if node.writes else None
     kept = gives == "nothing" and isinstance(target, Value)  # of a list nothing is the result
-    return TorchCall(function, args, kwargs, gives, node.writes[0] if kept else "")
+    first = schema.arguments[0].alias_info if schema.arguments else None
+    copied = not node.writes and gives == "one" and first is not None and first.is_write
+    return TorchCall(function, args, kwargs, gives, node.writes[0] if kept else "", copied)
 
 
 def index_of(index: Any) -> Any:
@@ -181,6 +183,10 @@ def _own(node: Node) -> str:
     namespace, _, name = node.origin.partition("::")
     base, dot, overload = name.partition(".")
     if base.endswith("_") and not base.endswith("__") and not node.writes:
+        try:
+            function_at(f"torch.ops.{namespace}.{base[:-1]}.{overload or 'default'}")
+        except (AttributeError, RuntimeError, KeyError):
+            return node.origin  # there is none: it writes to a copy
         return f"{namespace}::{base[:-1]}{dot}{overload}"
     return node.origin
 

@@ -26,7 +26,7 @@ def torch_caller(instead: Mapping[str, Callable[..., Any]] | None = None) -> Cal
     """Makes the call of torch that a node stands for: the very operator that the program called.
 
     Args:
-        instead: functions in the place of operators, by their paths.
+        instead: functions in the place of operators, by their paths; none of them writes.
     """
     import torch
 
@@ -46,10 +46,11 @@ def torch_caller(instead: Mapping[str, Callable[..., Any]] | None = None) -> Cal
         indexed = made.function.startswith("operator.")
         args = tuple(resolve(each, values) if indexed else word(resolve(each, values)) for each in made.args)
         kwargs = {name: word(resolve(each, values)) for name, each in made.kwargs.items()}
-        if made.copied:
+        copied = made.copied and made.function not in (instead or {})
+        if copied:
             args = (args[0].clone(), *args[1:])
         result = function(*args, **kwargs)
-        if made.copied:
+        if copied:
             return args[0]
         return resolve(node.arguments[made.kept], values) if made.kept else result
 

@@ -22,13 +22,13 @@ JAX = dict.fromkeys(list(PROGRAMS)[::8], ("jax",))
 # that torch takes where it is there.
 SPLIT = {"packed LSTM", "char RNN"}
 SPLIT |= {"Mamba"} if importlib.util.find_spec("opt_einsum") is not None else set()
-# What a format says no to: a linear system has no form in ONNX, writes through `.data` and to a diagonal none without
-# writing.
-REFUSED = {("Kalman filter", "onnx"), ("Kalman filter", "jax"), ("location attention", "onnx"), ("SimCLR", "onnx")}
+# What a format says no to: a linear system has no form in ONNX, writes through `.data` none without writing.
+REFUSED = {("Kalman filter", "onnx"), ("Kalman filter", "jax"), ("location attention", "onnx")}
 # ONNX Runtime has no kernels of bfloat16.
 LACKING = {("LoRA under autocast", "onnx")}
-# Whose sizes are those of the call: a pool over all of an axis, and a batch that is computed with floats.
-FIXED = {"TextCNN", "Swin"}
+# Whose sizes are those of the call: a pool over all of an axis, a batch that is computed with floats, and in ONNX a
+# diagonal as far away as a size.
+FIXED = {"TextCNN", "Swin", "SimCLR"}
 # Whose data decides how often a loop turns: other data go another way, and the graph says so.
 DECIDES = {"NMS"}
 

@@ -282,6 +282,20 @@ def _real_inverse_fft(x: Any, axes: Any, normalization: int, length: int) -> Any
     return torch._fft_c2c(torch.cat([x, rest], last), [last], normalization, False).real
 
 
+def _fill_diagonal(x: Any, value: Any, wrap: bool = False) -> Any:
+    """Of more than two axes all are of one length; with `wrap` it begins again below a tall matrix."""
+    import torch
+
+    places = [torch.arange(size, device=x.device) for size in x.shape]
+    rows, columns = places[0], places[-1]
+    if wrap and x.dim() == 2:
+        rows = rows % (x.shape[1] + 1)
+    there = rows.reshape(-1, *(1,) * (x.dim() - 1)) == columns
+    for axis in range(1, x.dim() - 1):
+        there = there & (places[axis].reshape(-1, *(1,) * (x.dim() - 1 - axis)) == columns)
+    return x.masked_fill(there, value)
+
+
 def _rrelu(x: Any, lower: Any = 0.125, upper: Any = 1 / 3, training: bool = False, generator: Any = None) -> Any:
     import torch
 
@@ -307,6 +321,7 @@ OWN: Mapping[str, Callable[..., Any]] = {
     "torch.ops.aten.logcumsumexp.default": _logcumsumexp,
     "torch.ops.aten.cumulative_trapezoid.dx": _cumulative_trapezoid,
     "torch.ops.aten.rrelu.default": _rrelu,
+    "torch.ops.aten.fill_diagonal_.default": _fill_diagonal,
     "torch.ops.aten.lstm.input": _lstm,
     "torch.ops.aten.lstm_cell.default": _lstm_cell,
     "torch.ops.aten.gru_cell.default": _gru_cell,

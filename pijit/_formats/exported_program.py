@@ -76,9 +76,10 @@ def write(made: Any, path: Path) -> None:
     """As `torch.export.save` writes it.
 
     Raises:
-        ExportError: a result is a number of kind bool.
+        ExportError: a result is a number of kind bool, or torch does not write an operator.
     """
     import torch
+    from torch._export.serde.serialize import SerializeError
     from torch.export.graph_signature import SymBoolArgument
 
     for at, spec in enumerate(made.graph_signature.output_specs, 1):
@@ -88,8 +89,14 @@ def write(made: Any, path: Path) -> None:
                 f"torch.export.save has no result of kind bool, such as the {place} of the program; give it as a "
                 "tensor, or leave out path= for the program itself"
             )
-    with open(path, "wb") as file:
-        torch.export.save(made, file)
+    try:
+        with open(path, "wb") as file:
+            torch.export.save(made, file)
+    except SerializeError as error:
+        raise ExportError(
+            f"torch.export.save does not write this program: {str(error).partition(chr(10))[0]}; leave out path= for "
+            "the program itself, or take format 'fx' or 'json'"
+        ) from error
 
 
 def _program(module: Any, examples: tuple[Any, ...], shapes: list[Any]) -> Any:

@@ -1,5 +1,6 @@
 """A graph as an ExportedProgram: a fresh process loads it without the program's source, and gives the same bits."""
 
+import math
 import os
 import subprocess
 import sys
@@ -177,3 +178,15 @@ def test_items_at_numbers_that_a_loop_counts(fn):
     for call in ((x, rows), (x * 3, rows * 2), (x, rows * 0.5 + 0.1)):
         for left, right in zip(made(*call), fn(*call), strict=True):
             assert torch.equal(torch.as_tensor(left), torch.as_tensor(right))
+
+
+def test_what_torch_does_not_write_is_an_error_of_the_export(tmp_path):
+    def rounded(x):
+        return x * math.ceil(x.size(0) / 2)
+
+    x = torch.rand(3, 2)
+    graph = pijit.graph.capture(rounded, x)
+    assert torch.equal(pijit.export(graph, format="exported_program").module()(x), rounded(x))
+    with pytest.raises(ExportError, match=r"torch\.export\.save does not write this program: .*ceil.*path="):
+        pijit.export(graph, format="exported_program", path=tmp_path / "no.pt2")
+    assert not list(tmp_path.iterdir())

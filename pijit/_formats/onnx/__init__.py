@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Any
 from pijit._formats._whole_graph import check_whole
 from pijit.graph.decompose import decomposed
 from pijit.graph.model import Graph
-from pijit.graph.model.sizes import fixed
 
 if TYPE_CHECKING:
     import onnx
@@ -46,17 +45,10 @@ def make(graph: Graph, *, dynamic: Any = None, opset: int = 21, loses_nan: Colle
         UsageError: the opset is not known.
     """
     from pijit._formats.onnx import lower as onnx_lower
-    from pijit._formats.onnx.builder import NeedsSizes
 
     check_whole(graph, NAME)
     graph = decomposed(graph, onnx_lower.has_form, stays_free=dynamic is not None).functional()
-    while True:
-        try:
-            return onnx_lower.lowered(graph, opset, loses_nan)
-        except NeedsSizes as error:
-            if dynamic is not None:
-                raise
-            graph = fixed(graph, error.sizes)
+    return onnx_lower.lowered(graph, opset, loses_nan, may_fix=dynamic is None)
 
 
 def write(made: Any, path: Path) -> None:

@@ -32,7 +32,7 @@ from pijit._formats.onnx import (
     training_layers,
     windows,
 )
-from pijit._formats.onnx.builder import Builder
+from pijit._formats.onnx.builder import Builder, NeedsSizes
 from pijit._formats.onnx.complex_arrays import has_complex, linear_form, packed, part_type, taken_apart
 from pijit._formats.onnx.types import NUMBERS, ONNX_TYPES, Shape, Tensor, words
 from pijit._version import __version__
@@ -41,6 +41,7 @@ from pijit.graph import lowerings
 from pijit.graph.forms import form_of
 from pijit.graph.model import Graph, Node, Region, Value
 from pijit.graph.model.branches import all_nodes, is_branch
+from pijit.graph.model.sizes import fixed
 from pijit.graph.run import lacking
 from pijit.graph.torch_run import resolve
 
@@ -313,8 +314,20 @@ def _info(tensor: Tensor, name: str = "") -> onnx.ValueInfoProto:
     return helper.make_tensor_value_info(name or tensor.name, ONNX_TYPES[tensor.dtype], tensor.shape)
 
 
-def lowered(graph: Graph, opset: int = FIRST_OPSET, loses_nan: Collection[str] = ()) -> onnx.ModelProto:
-    """The model; see `pijit._formats.onnx`."""
+def lowered(
+    graph: Graph, opset: int = FIRST_OPSET, loses_nan: Collection[str] = (), may_fix: bool = False
+) -> onnx.ModelProto:
+    """The model; see `pijit._formats.onnx`. With `may_fix`, free sizes that ONNX needs as numbers become these."""
+    while True:
+        try:
+            return _lowered(graph, opset, loses_nan)
+        except NeedsSizes as error:
+            if not may_fix:
+                raise
+            graph = fixed(graph, error.sizes)
+
+
+def _lowered(graph: Graph, opset: int, loses_nan: Collection[str]) -> onnx.ModelProto:
     newest = onnx.defs.onnx_opset_version()
     if not FIRST_OPSET <= opset <= newest:
         raise UsageError(f"opset {opset}: the format 'onnx' writes {FIRST_OPSET} to {newest}")

@@ -28,7 +28,7 @@ class SetGradOp final : public AdapterOp {
   bool enabled_;
 };
 
-// Calls a getter and compares: bool, int, str, None.
+// Calls a getter and compares: bool, int, str, device, None.
 class GetterCheck final : public AdapterOp {
  public:
   GetterCheck(const Callable& getter, PyObject* expected) : getter_(getter), expected_(expected) {}
@@ -57,7 +57,8 @@ class GetterCheck final : public AdapterOp {
 
 bool comparable(PyObject* object) {
   PyTypeObject* type = Py_TYPE(object);
-  return object == Py_None || type == &PyBool_Type || type == &PyLong_Type || type == &PyUnicode_Type;
+  return object == Py_None || type == &PyBool_Type || type == &PyLong_Type || type == &PyUnicode_Type ||
+         THPDevice_Check(object);
 }
 
 // No object of these types can have a __torch_function__.

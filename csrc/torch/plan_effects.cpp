@@ -4,8 +4,10 @@
 #include <torch/csrc/autograd/function.h>
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
+#include "torch/accelerators.h"
 #include "torch/plan_key.h"
 #include "torch/spent.h"
 
@@ -23,6 +25,25 @@ at::Tensor own(PyObject* made) {
 
 at::Tensor tensor_at(const Reg* regs, uint32_t reg) noexcept {
   return share(regs[reg].tensor);
+}
+
+// A device other than the CPU copies all of one dtype at once, which launches less.
+void copy_all(const std::vector<at::Tensor>& to, std::vector<at::Tensor>::const_iterator from) {
+  struct Group {
+    std::vector<at::Tensor> to, from;
+  };
+  std::map<std::pair<int, c10::ScalarType>, Group> groups;  // by number of the accelerator, and dtype
+  for (const at::Tensor& each : to) {
+    if (!is_accelerator(each.device()) || from->device() != each.device() ||
+        from->scalar_type() != each.scalar_type()) {
+      at::Tensor(each).copy_(*from++);
+      continue;
+    }
+    Group& group = groups[{each.device().index(), each.scalar_type()}];
+    group.to.push_back(each);
+    group.from.push_back(*from++);
+  }
+  for (auto& [kind, group] : groups) at::_foreach_copy_(group.to, group.from);
 }
 
 }  // namespace
@@ -139,7 +160,10 @@ bool PlanEffects::write(PyObject* const* made, const Reg* regs) const noexcept {
     for (size_t i = 0; i < written_at_.size() + leaves_.size(); ++i)
       values.push_back(is_plain_tensor(made[i]) ? own(made[i]) : at::Tensor());
     auto value = values.begin();
-    for (uint32_t reg : written_at_) tensor_at(regs, reg).copy_(*value++);
+    std::vector<at::Tensor> written;
+    for (uint32_t reg : written_at_) written.push_back(tensor_at(regs, reg));
+    copy_all(written, value);
+    value += static_cast<std::ptrdiff_t>(written.size());
     for (const Leaf& leaf : leaves_) {
       const at::Tensor tensor = tensor_at(regs, leaf.reg);
       if (leaf.gradient || leaf.cleared) tensor.mutable_grad() = *value;

@@ -527,6 +527,43 @@ def steps_of_optimizers() -> None:
             assert market.wait(60)
 
 
+def a_whole_step() -> None:
+    """Forward and backward pass and the optimizer are one graph; what it gives is written at once."""
+    sides = []
+    for wrap in (lambda fn: fn, jitted):
+        model = scenarios.mlp()
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+
+        def step(x: Tensor, y: Tensor, model: Any = model, optimizer: Any = optimizer) -> Tensor:
+            optimizer.zero_grad()
+            loss = ((model(x) - y) ** 2).mean()
+            loss.backward()
+            optimizer.step()
+            return loss.detach()
+
+        sides.append((model, optimizer, wrap(step)))
+    done: list[str] = []
+    for seed in range(10):
+        if seed == 8:
+            done = counted()
+            kernels()
+        losses = [step(data(seed), data(seed + 1, 3, 2)) for _, _, step in sides]
+        assert torch.equal(*losses)
+        for mine, other in zip(*(model.parameters() for model, _, _ in sides), strict=True):
+            assert torch.equal(mine, other)
+            assert torch.equal(mine.grad, other.grad)
+        for mine, other in zip(*(optimizer.state.values() for _, optimizer, _ in sides), strict=True):
+            assert torch.equal(mine["momentum_buffer"], other["momentum_buffer"])
+        assert market.wait(60)
+    assert done == ["run", "run"]
+    if DEVICE != "cuda":
+        kernels()
+        sides[1][2](data(1), data(2, 3, 2))
+        first, *others = kernels()
+        assert first == "graph twin:0 stream 0"
+        assert any(line.startswith("aten::native_layer_norm_backward") for line in others), others
+
+
 def gives_its_memory_back() -> None:
     model = scenarios.mlp()
     for _ in range(2):
@@ -610,6 +647,7 @@ CASES = (
     results_of_a_graph_that_are_others,
     a_capture_that_fails,
     steps_of_optimizers,
+    a_whole_step,
     gives_its_memory_back,
     a_graph_by_itself,
     other_compilers_take_none,

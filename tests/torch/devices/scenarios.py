@@ -101,6 +101,14 @@ def mlp_inference(jit: Jit) -> Iterator[Any]:
 
 
 @scenario()
+def the_current_accelerator(jit: Jit) -> Iterator[Any]:
+    """Which device that is, torch is asked again at each replay."""
+    f = jit(lambda x: x.to(torch.accelerator.current_accelerator()) * 2 + 1)
+    yield lambda: f(data(1, device="cpu"))
+    yield replayed(lambda: f(data(2, device="cpu")))
+
+
+@scenario()
 def attention_inference(jit: Jit) -> Iterator[Any]:
     model = jit(filled(Attention()).eval())
     with torch.no_grad():

@@ -299,14 +299,6 @@ def lerp(o: Builder, x: Any, y: Any, weight: Any) -> Any:
     return x + weight * (y - x)
 
 
-def addcmul(o: Builder, x: Any, y: Any, z: Any, value: Any = 1) -> Any:
-    return x + scaled(o, y * z, value)
-
-
-def addcdiv(o: Builder, x: Any, y: Any, z: Any, value: Any = 1) -> Any:
-    return x + scaled(o, y / z, value)
-
-
 def xlogy(o: Builder, x: Any, y: Any) -> Any:
     x, y = o.operands(x, y, floating=True)
     return o.where(o.And(o.Equal(x, 0), o.Not(o.IsNaN(y))), 0.0, x * o.Log(y))

@@ -213,14 +213,6 @@ def dot(o: Builder, x: Any, y: Any) -> Any:
     return o.reduce("ReduceSum", x * y, -1 if x.rank or y.rank else None, False)
 
 
-def vecdot(o: Builder, x: Any, y: Any, axis: int = -1) -> Any:
-    return o.reduce("ReduceSum", x * y, axis, False)
-
-
-def outer(o: Builder, x: Any, y: Any) -> Any:
-    return o.unsqueeze(x, 1) * y
-
-
 def addmm(o: Builder, x: Any, a: Any, b: Any, beta: Any = 1, alpha: Any = 1) -> Any:
     plain = isinstance(beta, int | float) and isinstance(alpha, int | float)
     if plain and a.rank == b.rank == 2 and category(a.dtype) == 2 and x.rank <= 2:
@@ -233,21 +225,11 @@ def addmm(o: Builder, x: Any, a: Any, b: Any, beta: Any = 1, alpha: Any = 1) -> 
 baddbmm = addmm
 
 
-def addbmm(o: Builder, x: Any, a: Any, b: Any, beta: Any = 1, alpha: Any = 1) -> Any:
-    product = elementwise.scaled(o, o.reduce("ReduceSum", o.MatMul(a, b), 0, False), alpha)
-    return product if beta == 0 else elementwise.scaled(o, x, beta) + product
-
-
 def linear(o: Builder, x: Any, weight: Any, bias: Any = None) -> Any:
     if x.rank == 2 and weight.rank == 2:
         return o.Gemm(x, weight, bias, transB=1)
     product = o.MatMul(x, o.transpose(weight, tuple(reversed(range(weight.rank)))))
     return product if bias is None else o.Add(product, bias)
-
-
-def bilinear(o: Builder, x: Any, y: Any, weight: Any, bias: Any = None) -> Any:
-    made = einsum(o, "...i,oij,...j->...o", (x, weight, y))
-    return made if bias is None else made + bias
 
 
 def einsum(o: Builder, equation: str, arrays: Any) -> Any:
@@ -319,11 +301,6 @@ def cross(o: Builder, x: Any, y: Any, axis: int = -1) -> Any:
 
     first, second = (1, 2, 0), (2, 0, 1)
     return turned(x, first) * turned(y, second) - turned(x, second) * turned(y, first)
-
-
-def cdist(o: Builder, x: Any, y: Any, p: float = 2.0) -> Any:
-    away = o.unsqueeze(x, x.rank - 1) - o.unsqueeze(y, y.rank - 2)
-    return vector_norm(o, away, p, -1)
 
 
 def cosine_similarity(o: Builder, x: Any, y: Any, axis: int = 1, epsilon: float = 1e-08) -> Any:

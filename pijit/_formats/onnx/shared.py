@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from pijit._formats.onnx import activations, elementwise, layers
+from pijit._formats.onnx import activations, elementwise, layers, reductions, training_layers, windows
 from pijit._formats.onnx.arrays import expand_dims
 from pijit._formats.onnx.builder import Builder
 from pijit._formats.onnx.namespace import Array, Namespace, bare, dressed
@@ -44,6 +44,22 @@ class Shared(Arrays):
     def _scores(self, query: Any, key: Any, is_causal: bool, mask: Any, scale: Any) -> Any:
         return Array(layers.scores_of(self.builder, *map(bare, (query, key, mask, is_causal, scale)))[0])
 
+    def _forward(self, x: Any, weight: Any, stride: Any, padding: Any, dilation: Any, groups: int) -> Any:
+        given = map(bare, (x, weight, None, stride, padding, dilation, groups))
+        return Array(windows.convolve(self.builder, *given))
+
+    def _transposed(
+        self, x: Any, weight: Any, stride: Any, padding: Any, dilation: Any, groups: int, output_padding: Any
+    ) -> Any:
+        given = map(bare, (x, weight, None, stride, padding, output_padding, groups, dilation))
+        return Array(windows.conv_transpose(self.builder, *given))
+
+    def _kernel_gradient(
+        self, gradient: Any, x: Any, kernel: Any, stride: Any, padding: Any, dilation: Any, groups: int
+    ) -> Any:
+        given = map(bare, (x, gradient, kernel, stride, padding, dilation, groups))
+        return Array(training_layers.weight_gradient(self.builder, *given))
+
     def _put(self, x: Any, index: Any, value: Any, how: str = "set") -> Any:
         assert how == "add"
         places = expand_dims(self.builder, bare(index[0]), 1)
@@ -63,7 +79,8 @@ def _own(module: Any, name: str) -> Callable[..., Any]:
 # What forms call that ONNX has as one operator, or that depends on free sizes.
 for _module, _names in (
     (activations, "sigmoid log_softmax softmax relu elu"),
-    (elementwise, "erf clip xlogy sign divide"),
+    (elementwise, "erf clip xlogy sign add subtract multiply divide"),
+    (reductions, "vector_norm"),
 ):
     for _name in _names.split():
         setattr(Shared, _name, _own(_module, _name))
@@ -71,7 +88,8 @@ del _module, _names, _name
 
 FAMILIES = (Activation, Loss, Gradients, NormGradients)
 MORE = words(
-    """rms_norm native_group_norm embedding_backward adaptive_avg_pool2d_backward avg_pool2d_backward
+    """addcmul addcdiv vecdot outer addbmm bilinear cdist rms_norm native_group_norm
+    embedding_backward convolution_backward adaptive_avg_pool2d_backward avg_pool2d_backward
     upsample_nearest2d_backward upsample_bilinear2d_backward"""
 )
 ROWS = MORE | {name for family in FAMILIES for name in vars(family) if not name.startswith("_")}

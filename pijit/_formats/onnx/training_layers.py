@@ -9,10 +9,9 @@ from pijit._formats.onnx.arrays import diagonal, unfold
 from pijit._formats.onnx.builder import Builder
 from pijit._formats.onnx.creation import filled
 from pijit._formats.onnx.indexing import getitem, place_of_each, put
-from pijit._formats.onnx.windows import conv_transpose, convolve, tuple_of
 
 
-def _weight_gradient(
+def weight_gradient(
     o: Builder, x: Any, gradient: Any, kernel: Any, stride: Any, padding: Any, dilation: Any, groups: int
 ) -> Any:
     """Of a convolution: x convolved with the gradient, where the batch is what is summed over."""
@@ -33,41 +32,6 @@ def _weight_gradient(
     # Strides leave out what is behind the last window, so the result may be longer than the kernel.
     cut = (slice(None), slice(None), *(slice(0, each) for each in kernel))
     return o.transpose(getitem(o, made, cut), (1, 0, *range(2, 2 + count)))
-
-
-def convolution_backward(
-    o: Builder,
-    gradient: Any,
-    x: Any,
-    weight: Any,
-    bias_shape: Any,
-    stride: Any,
-    padding: Any,
-    dilation: Any,
-    transposed: bool,
-    output_padding: Any,
-    groups: int,
-    mask: Any,
-) -> Any:
-    count = x.rank - 2
-    stride, padding, dilation = (tuple_of(each, count) for each in (stride, padding, dilation))
-    kernel = weight.shape[2:]
-    for_x = for_weight = None
-    if mask[0] and transposed:
-        for_x = convolve(o, gradient, weight, None, stride, padding, dilation, groups)
-    elif mask[0]:
-        sizes = (x.shape[2:], gradient.shape[2:])
-        if not all(isinstance(size, int) for part in sizes for size in part):
-            o.unknown("the gradient of a convolution needs sizes that are known", *sizes[0], *sizes[1])
-        more = tuple(
-            size - ((made - 1) * s - 2 * p + d * (k - 1) + 1)
-            for size, made, s, p, d, k in zip(*sizes, stride, padding, dilation, kernel, strict=True)
-        )
-        for_x = conv_transpose(o, gradient, weight, None, stride, padding, more, groups, dilation)
-    if mask[1]:
-        images, filters = (gradient, x) if transposed else (x, gradient)
-        for_weight = _weight_gradient(o, images, filters, kernel, stride, padding, dilation, groups)
-    return for_x, for_weight, o.reduce("ReduceSum", gradient, (0, *range(2, x.rank)), False) if mask[2] else None
 
 
 def _scattered(o: Builder, gradient: Any, x: Any, places: Any) -> Any:

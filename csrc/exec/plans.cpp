@@ -1,6 +1,7 @@
 // Runs plans, times them, and collects what is offered.
 #include "exec/plans.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "adapter.h"
@@ -65,6 +66,7 @@ void Plans::Ran::hold(uint32_t index, Reg reg) {
 }
 
 Plans::~Plans() {
+  drop_kept();
   for (Ran& ran : ran_)
     for (auto& [index, reg] : ran.inputs) release_register(&reg);
 }
@@ -75,6 +77,7 @@ void Plans::begin(const Trace& trace, size_t from, std::shared_ptr<Tapes> tapes)
   tapes_ = std::move(tapes);
   watched_.reset();
   watched_segment_.reset();
+  drop_kept();
   next_ = 0;
   look_ahead(from);
 }
@@ -92,12 +95,8 @@ void Plans::look_ahead(size_t at) noexcept {
 size_t Plans::arrive(size_t at) noexcept {
   SavedError error;
   try {
-    if (watched_ != nullptr && surveyed_) {
-      watched_segment_->survey->look(static_cast<uint32_t>(at), regs_);
-      if (at != watched_segment_->last) return stop_ = at + 1, at;
-    }
-    if (watched_ != nullptr && at == watched_segment_->last) {
-      note_native();
+    if (watched_ != nullptr) {
+      if (!watch(at)) return at;
       look_ahead(at);
       if (at != stop_) return at;
     }
@@ -138,19 +137,54 @@ size_t Plans::enter(size_t at) {
   }
   watched_ = std::move(keyed);
   watched_segment_ = entered;
-  stop_ = segment.last;
   surveyed_ = fresh_ && segment.may_cut && segment.keys.size() > 0;
-  if (surveyed_) begin_survey(at);
+  if (surveyed_) begin_survey();
   started_ = now();
-  return at;
+  return watch(at), at;
 }
 
-void Plans::begin_survey(size_t at) {
+// True: the replay is behind the segment that is watched, and no longer within.
+bool Plans::watch(size_t at) {
+  const Segment& segment = *watched_segment_;
+  if (at != segment.last) {
+    keep_stored(at);
+    if (surveyed_) segment.survey->look(static_cast<uint32_t>(at), regs_);
+    const auto next = std::upper_bound(segment.stores.begin(), segment.stores.end(), at);
+    stop_ = surveyed_ ? at + 1 : next != segment.stores.end() ? *next : segment.last;
+    return false;
+  }
+  std::vector<Reg> before;
+  for (const auto& [index, reg] : kept_) {
+    before.push_back(std::exchange(regs_[index], reg));
+    regs_[index].owned = 0;
+  }
+  if (surveyed_) segment.survey->look(static_cast<uint32_t>(at), regs_);
+  note_native();
+  for (size_t i = kept_.size(); i-- > 0;) regs_[kept_[i].first] = before[i];
+  drop_kept();
+  return true;
+}
+
+// The node may be the last one to read what it stores.
+void Plans::keep_stored(size_t at) {
+  const Segment& segment = *watched_segment_;
+  if (!std::binary_search(segment.stores.begin(), segment.stores.end(), at)) return;
+  const Val value = trace_->nodes[at].c;
+  if (!value.is_reg() || regs_[value.index()].rep != Rep::kTensor) return;
+  current_adapter()->retain(regs_[value.index()].tensor);
+  kept_.emplace_back(value.index(), regs_[value.index()]);
+  kept_.back().second.owned = 1;
+}
+
+void Plans::drop_kept() noexcept {
+  for (auto& [index, reg] : kept_) release_register(&reg);
+  kept_.clear();
+}
+
+void Plans::begin_survey() {
   std::shared_ptr<Survey>& survey = watched_segment_->survey;
   if (survey == nullptr) survey = std::make_shared<Survey>(*trace_, *watched_segment_);
   survey->begin();
-  survey->look(static_cast<uint32_t>(at), regs_);
-  stop_ = at + 1;
 }
 
 // Under the form that is there now; null: no plan could answer, or there is no room for another form.
@@ -203,9 +237,21 @@ bool Plans::run(const std::shared_ptr<Segment>& entered, Keyed& keyed, const std
     for (uint32_t index : segment.bound)  // those that the replay holds are let go behind their last use
       if (regs_[index].owned != 0) ran.hold(index, regs_[index]);
     ran_.push_back(std::move(ran));
+    if (!store(segment)) return false;
   }
   plan.runs += 1;
   note_time(&plan.times, start);
+  return true;
+}
+
+bool Plans::store(const Segment& segment) noexcept {
+  for (uint32_t at : segment.stores) {
+    if (doer_(*trace_, trace_->nodes[at], regs_)) continue;
+    for (uint32_t index : segment.outputs) release_register(&regs_[index]);
+    for (auto& [index, reg] : ran_.back().inputs) release_register(&reg);
+    ran_.pop_back();
+    return false;
+  }
   return true;
 }
 

@@ -7,7 +7,9 @@
 //    inputs, which are held for that.
 // 3. One native replay under a new key is offered to the market, after the call and with copies of all tensors.
 // 4. Under another new form the replay is surveyed, node by node, where the segment may be cut (plan/pieces.h).
-// 5. Every n-th turn of a plan, and the first one where it is on trial, native replay answers. The plan then runs on
+// 5. What a segment stores into objects of Python is stored behind the plan. Where a store fails, native replay does all
+//    of it anew: it stores the same.
+// 6. Every n-th turn of a plan, and the first one where it is on trial, native replay answers. The plan then runs on
 //    copies of the inputs, and the market compares, after the call.
 #pragma once
 #include <memory>
@@ -63,6 +65,7 @@ class Plans {
   bool tell_writes(const Segment& segment, Plan& plan);
   bool run(const std::shared_ptr<Segment>& entered, Keyed& keyed, const std::shared_ptr<Plan>& plan);
   bool take(const Segment& segment, Keyed& keyed, PyObject* made) noexcept;
+  bool store(const Segment& segment) noexcept;
   bool take_output(const Segment& segment, Keyed& keyed, size_t output, PyObject* made) noexcept;
   void note_passed(const Segment& segment, Keyed* keyed) const;
   void drop(Keyed& keyed, const Plan& plan) { keyed.remove(plan, reason()); }
@@ -74,7 +77,10 @@ class Plans {
   Ref copy_inputs(const Segment& segment, Keyed& keyed) const;
   void note_native();
   void offer(const std::shared_ptr<Segment>& segment, const std::shared_ptr<Keyed>& keyed);
-  void begin_survey(size_t at);
+  void begin_survey();
+  bool watch(size_t at);
+  void keep_stored(size_t at);
+  void drop_kept() noexcept;
   bool cut(Segment& segment);
   bool restore(Ran& ran) noexcept;
 
@@ -90,6 +96,8 @@ class Plans {
   std::shared_ptr<Keyed> watched_;
   std::shared_ptr<Segment> watched_segment_;
   bool surveyed_ = false;  // node by node
+  // What nodes of the watched segment store, which may be let go before its end: registers and what they held, owned.
+  std::vector<std::pair<uint32_t, Reg>> kept_;
   double started_ = 0;
   bool fresh_ = false;              // under a key that is not among those of the segment yet
   Ref inputs_;                      // copies; null: nothing is to be offered

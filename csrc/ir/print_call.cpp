@@ -169,6 +169,14 @@ class CallText {
     return "[" + joined(parts) + "]";
   }
 
+  // ", device=..." where it is not the CPU.
+  static std::string device(PyObject* tensor) {
+    const Ref device = Ref::steal(PyObject_GetAttrString(tensor, "device"));
+    const Ref kind = device ? Ref::steal(PyObject_GetAttrString(device.get(), "type")) : Ref();
+    if (!kind) return PyErr_Clear(), "";
+    return PyUnicode_CompareWithASCIIString(kind.get(), "cpu") == 0 ? "" : ", device=" + python_object(device.get());
+  }
+
   static std::string tensor(PyObject* object) {
     const auto ask = [&](const char* method) {
       Ref made = object == nullptr ? Ref() : Ref::steal(PyObject_CallMethod(object, method, nullptr));
@@ -182,7 +190,7 @@ class CallText {
     const Ref list = Ref::steal(PySequence_List(sizes.get()));
     const std::string shape = list ? numbers(list.get()) : "[]";
     const std::string end = ", dtype=" + python_object(dtype.get()) + ")";
-    if (size == 0) return "torch.empty(" + shape + end;
+    if (size == 0) return "torch.empty(" + shape + end.substr(0, end.size() - 1) + device(object) + ")";
     const Ref values = size <= kFew ? ask("tolist") : Ref();
     return values ? "torch.tensor(" + numbers(values.get()) + end : "literal(" + shape + end;
   }

@@ -105,7 +105,7 @@ Vec<uint32_t> Survey::varying() const {
 Vec<bool> nodes_of_operators(const Trace& trace) {
   Vec<bool> found;
   for (const Step& step : steps_of(trace, 0, static_cast<uint32_t>(trace.nodes.size())))
-    found.push_back(step.kind != Kind::kOther && step.written.empty());
+    found.push_back((step.kind == Kind::kOperator || step.kind == Kind::kForm) && step.written.empty());
   return found;
 }
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <set>
 #include <utility>
 
 #include "cpython/bytecode.h"
@@ -39,13 +40,23 @@ class Finder {
   void end_at_data();
   Vec<bool> numbers_of_turns() const;
   void note_memory();
+  void find_stores();
+  bool may_store(const Node& node, uint32_t first, uint32_t last) const noexcept;
   uint32_t end_of(uint32_t first, uint32_t limit) const;
   // The first node at which the run [first, last) has to end; `last` if there is none.
   uint32_t cut(uint32_t first, uint32_t last);
   Segment make(uint32_t first, uint32_t last) const;
+  bool is_within(uint32_t reg, uint32_t first, uint32_t last) const noexcept {
+    return written_at_[reg] != kNone && written_at_[reg] >= first && written_at_[reg] < last;
+  }
   bool is_output(uint32_t reg, uint32_t first, uint32_t last) const noexcept {
-    return written_at_[reg] >= first && written_at_[reg] < last && last_use(reg, last) >= last &&
-           last_use(reg, last) != kNone;
+    if (!is_within(reg, first, last)) return false;
+    return (last_use(reg, last) >= last && last_use(reg, last) != kNone) || is_stored(reg, first, last);
+  }
+  bool is_stored(uint32_t reg, uint32_t first, uint32_t last) const noexcept {
+    for (auto at = stores_.lower_bound({reg, first}); at != stores_.end() && at->first == reg; ++at)
+      if (at->second < last) return true;
+    return false;
   }
   // Where the inputs of the segment may be written behind it, what snapshots read cannot be computed from them.
   uint32_t last_use(uint32_t reg, uint32_t last) const noexcept {
@@ -58,9 +69,10 @@ class Finder {
   const bool has_market_;
   const Regions regions_;
   std::vector<Step> steps_;
-  Vec<uint32_t> written_at_;  // by register: the node that writes it
-  Vec<uint32_t> base_;        // by register: another one with the same memory, or itself
-  uint32_t last_write_ = 0;   // the last node that writes to what exists, or runs foreign code
+  Vec<uint32_t> written_at_;                        // by register: the node that writes it
+  Vec<uint32_t> base_;                              // by register: another one with the same memory, or itself
+  std::set<std::pair<uint32_t, uint32_t>> stores_;  // registers, and the nodes that store them
+  uint32_t last_write_ = 0;                         // the last node that writes to what exists, or runs foreign code
 };
 
 // By register: what an iterator gives, and the variables that a loop assigns at whose head the trace begins.
@@ -107,6 +119,23 @@ void Finder::note_memory() {
   }
 }
 
+void Finder::find_stores() {
+  for (uint32_t i = 0; i < steps_.size(); ++i) {
+    const Node& node = trace_.nodes[i];
+    const bool stores = node.op == Op::kStoreAttr || node.op == Op::kStoreItem;
+    if (!stores || node.a.is_virtual() || node.b.is_virtual() || node.c.is_virtual()) continue;
+    if (!varying_.empty() && varying_[i]) continue;
+    steps_[i].kind = Kind::kStore;
+    if (node.c.is_reg() && is_tensor(node.c.index())) stores_.emplace(node.c.index(), i);
+  }
+}
+
+// Of what the segment makes, tensors are there when a plan has run.
+bool Finder::may_store(const Node& node, uint32_t first, uint32_t last) const noexcept {
+  const auto is_there = [&](Val value) { return !value.is_reg() || !is_within(value.index(), first, last); };
+  return is_there(node.a) && is_there(node.b) && (is_there(node.c) || is_tensor(node.c.index()));
+}
+
 uint32_t Finder::end_of(uint32_t first, uint32_t limit) const {
   uint32_t at = first;
   while (at < limit && steps_[at].kind != Kind::kOther && regions_.are_one(first, at)) ++at;
@@ -116,6 +145,7 @@ uint32_t Finder::end_of(uint32_t first, uint32_t limit) const {
 uint32_t Finder::cut(uint32_t first, uint32_t last) {
   const auto inside = [&](uint32_t reg) { return written_at_[reg] >= first && written_at_[reg] < last; };
   for (uint32_t i = first; i < last; ++i) {
+    if (steps_[i].kind == Kind::kStore && !may_store(trace_.nodes[i], first, last)) return i;
     // What existed before is written: only a native replay does that.
     for (uint32_t reg : steps_[i].written)
       if (!inside(base(reg))) return i;
@@ -153,6 +183,7 @@ Segment Finder::make(uint32_t first, uint32_t last) const {
   for (const Epoch& epoch : trace_.epochs) note(epoch.tensors.get());
   for (uint32_t i = first; i < last; ++i) {
     made.operators += steps_[i].kind == Kind::kOperator;
+    if (steps_[i].kind == Kind::kStore) made.stores.push_back(i);
     for (uint32_t reg : steps_[i].reads) {
       if (known[reg] || (written_at_[reg] != kNone && written_at_[reg] >= first)) continue;
       known[reg] = true;
@@ -178,6 +209,7 @@ std::shared_ptr<Segments> Finder::run() {
   for (size_t i = 0; i < varying_.size(); ++i)
     if (varying_[i]) steps_[i].kind = Kind::kOther;
   end_at_data();
+  find_stores();
   note_memory();
   for (const Step& step : steps_) found->operators += step.kind == Kind::kOperator;
   std::vector<Segment> stretches = find_stretches(trace_, steps_, seen_);
@@ -191,10 +223,14 @@ std::shared_ptr<Segments> Finder::run() {
       ++stretch;
       continue;
     }
+    if (steps_[first].kind == Kind::kStore) {
+      first += 1;
+      continue;
+    }
     uint32_t last = end_of(first, stretch != stretches.end() ? stretch->first : static_cast<uint32_t>(steps_.size()));
     for (uint32_t end = kNone; end != last;) {
-      // What depends on forms only is not worth the end of a segment.
-      while (last > first && steps_[last - 1].kind == Kind::kForm) --last;
+      // What depends on forms only is not worth the end of a segment, nor is a store.
+      while (last > first && steps_[last - 1].kind != Kind::kOperator) --last;
       end = cut(first, last);
       std::swap(end, last);
     }

@@ -4,6 +4,8 @@
 //
 // 1. Nodes of a segment are operators without effects outside of it, and what depends on the form of tensors only:
 //    sizes, checks of metadata, arithmetic on numbers. The key of a plan fixes that form, so the latter hold again.
+//    Stores into attributes and containers, such as those of a cache, are done in order when the plan has run. What
+//    they store is an output, if the segment makes it.
 // 2. A plan gives the outputs: what nodes behind the segment and the result read, or the frames that a trace without a
 //    result ends in. What only another snapshot reads is computed natively from the inputs when a replay is left there
 //    (exec/plans.h).
@@ -29,9 +31,10 @@ struct Segment {
   Vec<uint32_t> free;            // other tensors
   Vec<uint32_t> numbers;         // numbers
   Vec<uint32_t> given;           // what a plan is given: the free ones, then those that it writes to
-  Vec<uint32_t> outputs;         // registers that it writes and that are read behind it: tensors
+  Vec<uint32_t> outputs;         // registers that it writes and that are read behind it, or stored: tensors
   Vec<uint32_t> number_outputs;  // numbers
   Vec<uint32_t> shown;           // other tensors that it writes and that snapshots behind it may read
+  Vec<uint32_t> stores;          // nodes that write to objects of Python
   PyObject* region = nullptr;    // whose compilers are asked, kept by the trace; null: those of the root
   std::optional<Effects> effects;
   Keys keys;

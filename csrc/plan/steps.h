@@ -17,6 +17,7 @@ enum class Kind : uint8_t {
   kOther,     // it ends there
   kOperator,  // computes tensors of tensors
   kForm,      // depends on the form of tensors and on numbers only
+  kStore,     // writes to an object of Python, which nobody sees before a plan has run: the finder of segments says so
 };
 
 // One node.

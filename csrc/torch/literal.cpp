@@ -20,6 +20,7 @@ class LiteralOp final : public AdapterOp {
  public:
   LiteralOp(const Impl& tensor, uint32_t out)
       : sizes_(tensor.sizes().begin(), tensor.sizes().end()),
+        device_(tensor.device()),
         dtype_(c10::typeMetaToScalarType(tensor.dtype())),
         bytes_(static_cast<size_t>(tensor.numel()) * tensor.itemsize()),
         out_(out) {
@@ -28,9 +29,7 @@ class LiteralOp final : public AdapterOp {
 
   bool run(Reg* regs) noexcept override {
     try {
-      at::Tensor made = at::detail::empty_cpu(sizes_, dtype_);
-      if (!bytes_.empty()) std::memcpy(made.mutable_data_ptr(), bytes_.data(), bytes_.size());
-      put(regs[out_], std::move(made));
+      put(regs[out_], made());
       return true;
     } catch (...) {
       return refuse();
@@ -38,30 +37,39 @@ class LiteralOp final : public AdapterOp {
   }
   bool is_repeatable() const noexcept override { return true; }
   OperatorCall call() const override {
-    at::Tensor tensor = at::detail::empty_cpu(sizes_, dtype_);
-    if (!bytes_.empty()) std::memcpy(tensor.mutable_data_ptr(), bytes_.data(), bytes_.size());
-    OperatorArgument value = OperatorArgument::of_literal("value", Ref::steal(THPVariable_Wrap(tensor)));
+    OperatorArgument value = OperatorArgument::of_literal("value", Ref::steal(THPVariable_Wrap(made())));
     std::ostringstream content;
+    if (!device_.is_cpu()) content << device_;
     content << c10::toString(dtype_) << c10::IntArrayRef(sizes_);
     value.content = content.str() + std::string(reinterpret_cast<const char*>(bytes_.data()), bytes_.size());
-    OperatorCall made;
-    made.name = "tensor::literal";
-    made.repeatable = true;
-    made.add(std::move(value));
-    made.give(out_);
-    return made;
+    OperatorCall call;
+    call.name = "tensor::literal";
+    call.repeatable = true;
+    call.add(std::move(value));
+    call.give(out_);
+    return call;
   }
 
  private:
+  at::Tensor made() const {
+    if (!device_.is_cpu()) return at::empty(sizes_, at::TensorOptions(device_).dtype(dtype_));
+    at::Tensor tensor = at::detail::empty_cpu(sizes_, dtype_);
+    if (!bytes_.empty()) std::memcpy(tensor.mutable_data_ptr(), bytes_.data(), bytes_.size());
+    return tensor;
+  }
+
   Vec<int64_t> sizes_;
+  c10::Device device_;
   c10::ScalarType dtype_;
   Vec<std::byte> bytes_;
   uint32_t out_;
 };
 
-bool is_plain_cpu(const Impl& tensor) {
-  return tensor.device().is_cpu() && tensor.storage().allocator() == c10::GetAllocator(c10::kCPU) &&
-         tensor.layout() == at::kStrided && tensor.is_contiguous() && !tensor.requires_grad() &&
+// On another device it has no elements, such as the first ones of a cache that grows.
+bool is_plain(const Impl& tensor) {
+  const bool is_there = tensor.device().is_cpu() ? tensor.storage().allocator() == c10::GetAllocator(c10::kCPU)
+                                                 : tensor.numel() == 0 && tensor.device().type() != c10::kMeta;
+  return is_there && tensor.layout() == at::kStrided && tensor.is_contiguous() && !tensor.requires_grad() &&
          static_cast<size_t>(tensor.numel()) * tensor.itemsize() <= kMaxBytes;
 }
 
@@ -92,7 +100,7 @@ bool is_literal(const Recording& recording) {
 
 bool finish_literal(Recording& recording, const CallSite& site, PyObject* object, Val* result) {
   if (!is_literal(recording) || Py_TYPE(object) != tensor_type() || !is_plain_tensor(object) ||
-      !is_plain_cpu(*impl_of(object)))
+      !is_plain(*impl_of(object)))
     return finish_callable(recording, site, object, result);
   *result = recording.api.new_reg(Rep::kTensor, tensor_type());
   recording.api.emit(std::make_unique<LiteralOp>(*impl_of(object), result->index()), {}, {*result}, false);

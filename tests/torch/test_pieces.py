@@ -125,12 +125,80 @@ def other_compilers_are_not_asked() -> None:
     assert not [name for name in set(sys.modules) - before if name.startswith(compilers)]
 
 
+def llama() -> Any:
+    """A small one, in a function that makes the same each time."""
+    transformers = pytest.importorskip("transformers")
+    sizes = {"hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 3, "num_attention_heads": 4}
+    config = transformers.LlamaConfig(vocab_size=50, num_key_value_heads=2, **sizes)
+    return filled(transformers.LlamaForCausalLM(config).eval())
+
+
+def words(seed: int, count: int) -> Tensor:
+    return torch.randint(50, (1, count), generator=torch.Generator().manual_seed(seed)).to(DEVICE)
+
+
+def a_language_model_is_one_graph() -> None:
+    """With a cache that it makes itself, or that it is given: neither stores nor the empty first tensors end it."""
+    transformers = pytest.importorskip("transformers")
+    plain, model = llama(), llama()
+
+    def given(model: Any, seed: int) -> Any:
+        return model(words(seed, 6), past_key_values=transformers.DynamicCache(config=plain.config))
+
+    def own(model: Any, seed: int) -> Any:
+        return model(words(seed, 6))
+
+    with torch.no_grad():
+        for call in (own, given):
+            fast = jitted(model)
+            for seed in range(12):
+                call(fast, seed)
+                assert market.wait(60)
+            for seed in range(3):
+                done = counted()
+                made, right = call(fast, seed), call(plain, seed)
+                assert done == ["run"], done
+                assert torch.equal(made.logits, right.logits)
+                for mine, other in zip(made.past_key_values.layers, right.past_key_values.layers, strict=True):
+                    assert torch.equal(mine.keys, other.keys)
+                    assert torch.equal(mine.values, other.values)
+            pijit.unjit(fast)
+
+
+def tokens_of_a_language_model() -> None:
+    """Of a library, with a cache that grows."""
+    plain, model = llama(), llama()
+    fast = jitted(model)
+
+    def tokens(model: Any, count: int) -> Tensor:
+        given, cache, made = words(0, 5), None, []
+        for _ in range(count):
+            out = model(given, past_key_values=cache)
+            given, cache = out.logits[:, -1:].argmax(-1), out.past_key_values
+            made.append(out.logits[:, -1:])
+            assert market.wait(60)
+        return torch.cat(made, 1)
+
+    with torch.no_grad():
+        right = tokens(plain, 30)
+        assert torch.equal(tokens(fast, 30), right)
+        done = counted()
+        assert torch.equal(tokens(fast, 30), right)
+        assert done.count("capture") <= 6, done
+        done.clear()
+        assert torch.equal(tokens(fast, 30), right)
+        assert "capture" not in done, done
+        assert done.count("run") >= 29 * len(plain.model.layers), done
+
+
 CASES = (
     a_cache_that_grows,
     one_capture_a_call,
     another_batch_later,
     sizes_that_all_differ,
     other_compilers_are_not_asked,
+    a_language_model_is_one_graph,
+    tokens_of_a_language_model,
 )
 NAMES = [each.__name__ for each in CASES]
 

@@ -7,8 +7,8 @@ The subjects are the sixty models of zoo.toml, torch's own layers (in evaluation
 write them by hand, and programs of one operator; `cpp` compiles models of the zoo as C++ programs (exported_cpp.py).
 Each is captured once and goes through every format (graph_subjects.py has the verdicts). Models of packages that are
 not installed are left out, and counted. Printed is a line for each subject that is not right everywhere, then a table
-with the bar of each number. `--sample N` takes every Nth subject, and `--page` writes docs/graphs.md from a run over
-all of them.
+with the bar of each number. `--sample N` takes every Nth subject, and `--page` writes docs/graphs.md, which says what
+was run.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import argparse
 import concurrent.futures
 import json
 import queue
+import re
 import subprocess
 import sys
 import tempfile
@@ -174,7 +175,7 @@ def summary(rows: list[dict[str, Any]], formats: list[str]) -> list[list[str]]:
     groups = {part: [row for row in rows if row["part"] == part] for part in TITLES}
     groups["all but operators"] = [row for row in rows if row["part"] != "operators"]
     for part, members in groups.items():
-        if not members:
+        if not members or (part not in TITLES and len({row["part"] for row in members}) == 1):
             continue
         counts = [sum(map(is_whole, members))]
         for format in formats:
@@ -208,14 +209,14 @@ BARS = """| what | bar |
 """
 
 
-def page(rows: list[dict[str, Any]], formats: list[str], cpp: list[dict[str, Any]], missing: int) -> str:
+def page(rows: list[dict[str, Any]], formats: list[str], cpp: list[dict[str, Any]], missing: int, command: str) -> str:
     """docs/graphs.md."""
     import torch
 
     parts = [
         "# Graphs of whole programs",
         "",
-        f"Written by `python bench/graphs.py --page`, with torch {torch.__version__}.",
+        f"Written by `{command}`, with torch {torch.__version__}.",
         "",
         "A *subject* is a callable with arguments of two sizes. It is captured once, with the first arguments.",
         "`whole` counts graphs in one part. The columns of formats count subjects that are right with both: `fx` and",
@@ -225,7 +226,6 @@ def page(rows: list[dict[str, Any]], formats: list[str], cpp: list[dict[str, Any
         "without a word.",
         "",
         _table([heads(formats), *summary(rows, formats)]),
-        BARS,
     ]
     if missing:
         parts += [f"{missing} models of the zoo are of packages that were not installed.", ""]
@@ -242,7 +242,8 @@ def page(rows: list[dict[str, Any]], formats: list[str], cpp: list[dict[str, Any
             told.setdefault(verdict, []).append(format)
         for verdict, which in told.items():
             if verdict not in (*RIGHT, "random"):
-                cells = (f"`{row['name']}`", ", ".join(which), verdict.partition("\n")[0][:160])
+                said = re.sub(r"/\S*/(?=\S+:)", "", verdict.partition("\n")[0])  # where this machine has its files
+                cells = (f"`{row['name']}`", ", ".join(which), said[:160])
                 parts.append("| " + " | ".join(cell.replace("|", "\\|").replace("<", "&lt;") for cell in cells) + " |")
     return "\n".join(parts) + "\n"
 
@@ -292,11 +293,12 @@ def main() -> None:
     missing = len(zoo.MODELS) - len(graph_subjects.names("zoo"))
     print(f"\n{missing} models are of packages that are not installed; {time.perf_counter() - began:.0f} s")
     print(_table([heads(options.formats), *summary(rows, options.formats)]))
+    print(BARS)
     print(dict(Counter(row["way"] for row in rows)), "ways of capturing decisions")
     if options.json is not None:
         options.json.write_text(json.dumps({"rows": rows, "cpp": cpp}, indent=1))
     if options.page:
-        PAGE.write_text(page(rows, options.formats, cpp, missing))
+        PAGE.write_text(page(rows, options.formats, cpp, missing, " ".join(["python bench/graphs.py", *sys.argv[1:]])))
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import warnings
+from pathlib import Path
 
 import pytest
 
@@ -21,7 +22,8 @@ JAX = dict.fromkeys(list(PROGRAMS)[::8], ("jax",))
 # What is not one graph: packed sequences, a recurrent layer that is called in a loop, and what goes through a package
 # that torch takes where it is there.
 SPLIT = {"packed LSTM", "char RNN"}
-SPLIT |= {"Mamba"} if importlib.util.find_spec("opt_einsum") is not None else set()
+WITH_PACKAGES = {"Mamba"}
+SPLIT |= WITH_PACKAGES if importlib.util.find_spec("opt_einsum") is not None else set()
 # What a format says no to: a linear system has no form in ONNX, writes through `.data` none without writing.
 REFUSED = {("Kalman filter", "onnx"), ("Kalman filter", "jax"), ("location attention", "onnx")}
 # ONNX Runtime has no kernels of bfloat16.
@@ -58,3 +60,10 @@ def test_program_is_one_graph_that_is_right_at_two_sizes(name: str) -> None:
             assert (name, format) not in REFUSED
             for n, each in zip(sizes, found, strict=True):
                 assert not differs(program(*given(name, n)), each, format == "fx"), format
+
+
+def test_the_pages_have_the_share() -> None:
+    top = Path(__file__).parents[2]
+    whole = len(PROGRAMS) - len(SPLIT | WITH_PACKAGES)
+    assert f"{whole} of {len(PROGRAMS)} programs written by hand" in (top / "README.md").read_text()
+    assert f"| programs written by hand | {len(PROGRAMS)} | {whole} |" in (top / "docs" / "graphs.md").read_text()

@@ -124,26 +124,17 @@ def synchronize(device: str) -> None:
         torch.cuda.synchronize()
 
 
-class Memory:
-    """What the allocator reserves for a side, beyond what is there before it."""
+def reserved(side: Side) -> tuple[int, int]:
+    """Bytes that the allocator has reserved at most in a few calls, and those that tensors have behind them."""
+    import torch
 
-    def __init__(self, device: str) -> None:
-        import torch
-
-        self.on = device == "cuda"
-        self.before = torch.cuda.memory_allocated() if self.on else 0
-
-    def most(self, side: Side) -> int:
-        """In a few calls, with what the side keeps; bytes."""
-        import torch
-
-        if not self.on:
-            return 0
-        torch.cuda.empty_cache()
-        torch.cuda.reset_peak_memory_stats()
-        for _ in range(3):
-            side.step()
-        return torch.cuda.max_memory_reserved() - self.before
+    if side.device != "cuda":
+        return 0, 0
+    torch.cuda.empty_cache()
+    torch.cuda.reset_peak_memory_stats()
+    for _ in range(3):
+        side.step()
+    return torch.cuda.max_memory_reserved(), torch.cuda.memory_allocated()
 
 
 def measure(name: str, options: argparse.Namespace) -> Iterator[dict[str, Any]]:
@@ -156,23 +147,22 @@ def measure(name: str, options: argparse.Namespace) -> Iterator[dict[str, Any]]:
         return Side(name, options.device, options.small, lambda call: pijit.jit(function_of(call), backend=backend))
 
     row: dict[str, Any] = {"row": name, "backend": options.backend}
-    memory = Memory(options.device)
     eager = side()
     long = eager.row.long
     eager.until(max(WARM[long], len(eager.case.inputs)))
-    plain = memory.most(eager)
-    memory = Memory(options.device)
+    _, before = reserved(eager)
+    twin = side().compared_with(eager)
+    most, behind = reserved(twin)
+    plain = most - (behind - before)  # without what a second side has by itself: weights, the state of an optimizer
     graphs = side(options.backend).compared_with(eager)
     row["first ms"] = 1e3 * graphs.step()
     yield row
     row["settled"] = settle(graphs)
     row["calls until settled"] = len(graphs.times)
-    beyond = memory.most(graphs) - plain
+    beyond = reserved(graphs)[0] - most - (behind - before)
     row |= {"memory": beyond / plain, "MiB beyond eager": beyond >> 20} if plain else {}
     yield row | answers(graphs.run)
-    sides = {"eager": eager, "twin": side(), "native": side("native"), "graphs": graphs}
-    for each in (sides["twin"], sides["native"]):
-        each.compared_with(eager)
+    sides = {"eager": eager, "twin": twin, "native": side("native").compared_with(eager), "graphs": graphs}
     # What training steps return depends on how many there were.
     calls = max(len(each.times) for each in sides.values()) if eager.case.training else WARM[long]
     for each in sides.values():

@@ -73,6 +73,51 @@ def words(*sizes: int) -> Tensor:
     return torch.randint(3, 100, sizes)
 
 
+# --- training ---------------------------------------------------------------------------------
+
+
+@case(most=0.2)
+def mlp_step(small: bool) -> Case:
+    """Three layers of 128, Adam, batch 128."""
+    wide = 8 if small else 128
+    model = nn.Sequential(nn.Linear(wide, wide), nn.ReLU(), nn.Linear(wide, wide), nn.ReLU(), nn.Linear(wide, 10))
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
+
+    def step(x: Tensor, y: Tensor) -> Tensor:
+        optimizer.zero_grad()
+        loss = F.cross_entropy(model(x), y)
+        loss.backward()
+        optimizer.step()
+        return loss.detach()
+
+    inputs = several(lambda: (torch.randn(128, wide), torch.randint(10, (128,))))
+    return Case(step, inputs, {"model": model, "optimizer": optimizer}, training=True)
+
+
+@case(most=0.2, package="transformers")
+def gpt2_step(small: bool) -> Case:
+    """GPT-2 of 6 layers of 256 with its dropout, AdamW, four sentences of 64 tokens."""
+    from transformers import GPT2Config, GPT2LMHeadModel
+
+    layers, hidden = (2, 32) if small else (6, 256)
+    config = GPT2Config(
+        n_layer=layers, n_embd=hidden, n_head=hidden // 16, vocab_size=1000, n_positions=64, bos_token_id=1,
+        eos_token_id=2,
+    )  # fmt: skip
+    model = GPT2LMHeadModel(config).train()
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+
+    def step(tokens: Tensor) -> Tensor:
+        optimizer.zero_grad()
+        loss = model(tokens, labels=tokens).loss
+        loss.backward()
+        optimizer.step()
+        return loss.detach()
+
+    inputs = several(lambda: (words(4, 64),))
+    return Case(step, inputs, {"model": model, "optimizer": optimizer}, training=True)
+
+
 # --- inference --------------------------------------------------------------------------------
 
 
@@ -167,48 +212,3 @@ def policy(small: bool) -> Case:
     """Five operators on one observation of 17 numbers."""
     model = nn.Sequential(nn.Linear(17, 64), nn.Tanh(), nn.Linear(64, 64), nn.Tanh(), nn.Linear(64, 6)).eval()
     return Case(model, several(lambda: (torch.randn(1, 17),)))
-
-
-# --- training ---------------------------------------------------------------------------------
-
-
-@case(most=0.2)
-def mlp_step(small: bool) -> Case:
-    """Three layers of 128, Adam, batch 128."""
-    wide = 8 if small else 128
-    model = nn.Sequential(nn.Linear(wide, wide), nn.ReLU(), nn.Linear(wide, wide), nn.ReLU(), nn.Linear(wide, 10))
-    optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
-
-    def step(x: Tensor, y: Tensor) -> Tensor:
-        optimizer.zero_grad()
-        loss = F.cross_entropy(model(x), y)
-        loss.backward()
-        optimizer.step()
-        return loss.detach()
-
-    inputs = several(lambda: (torch.randn(128, wide), torch.randint(10, (128,))))
-    return Case(step, inputs, {"model": model, "optimizer": optimizer}, training=True)
-
-
-@case(most=0.2, package="transformers")
-def gpt2_step(small: bool) -> Case:
-    """GPT-2 of 6 layers of 256 with its dropout, AdamW, four sentences of 64 tokens."""
-    from transformers import GPT2Config, GPT2LMHeadModel
-
-    layers, hidden = (2, 32) if small else (6, 256)
-    config = GPT2Config(
-        n_layer=layers, n_embd=hidden, n_head=hidden // 16, vocab_size=1000, n_positions=64, bos_token_id=1,
-        eos_token_id=2,
-    )  # fmt: skip
-    model = GPT2LMHeadModel(config).train()
-    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
-
-    def step(tokens: Tensor) -> Tensor:
-        optimizer.zero_grad()
-        loss = model(tokens, labels=tokens).loss
-        loss.backward()
-        optimizer.step()
-        return loss.detach()
-
-    inputs = several(lambda: (words(4, 64),))
-    return Case(step, inputs, {"model": model, "optimizer": optimizer}, training=True)

@@ -18,6 +18,7 @@ Rules:
    cannot be, nothing is captured while there are other threads.
 """
 
+import contextlib
 import gc
 import sys
 import threading
@@ -450,23 +451,23 @@ class _Captured:
         """What the operators give on the current stream, captured in the graph."""
         bounds = None if launches is None else self._pool.bounds(graph)
         ended: list[bool] = []
+        if bounds is None and others_run():
+            raise BackendError(
+                "backend 'cudagraphs' captures nothing here while other threads run: one that synchronizes the device "
+                "would be told that it may not"
+            )
         try:
             if bounds is not None:
                 return _adapter().capture_launches(launches, still, *bounds, ended)  # type: ignore[no-any-return]
-            if others_run():
-                raise BackendError(
-                    "backend 'cudagraphs' captures nothing here while other threads run: one that synchronizes the "
-                    "device would be told that it may not"
-                )
             self._pool.begin(graph)
             outputs = self._kept(lent, still)
+            graph.capture_end()
+            return outputs
         except BaseException:
             if not ended:
                 self._end_of_failed(graph)
             graph.reset()
             raise
-        graph.capture_end()
-        return outputs
 
     def _capture(
         self, still: Sequence[Any], stream: Any, launches: Any, copied: Sequence[int], lent: Sequence[_Lent | None]
@@ -486,6 +487,8 @@ class _Captured:
             if collects:
                 gc.enable()
             stream.wait_stream(side)
+            if self._device.type == "cuda":
+                _let_draw(stream.device_index)
         if memory is not None:
             taken, most = _memory(self._runtime, self._device)[0] - memory[0], _MOST_MEMORY * memory[1]
             if taken > most:
@@ -502,10 +505,23 @@ def _mend(device: Any, pool: Any) -> None:
     import torch
 
     index = torch.accelerator.current_device_index() if device.index is None else device.index
-    torch._C._cuda_endAllocateToPool(index, pool)
-    torch._C._cuda_releasePool(index, pool)
+    with contextlib.suppress(RuntimeError):  # it had not begun to take, or has ended
+        torch._C._cuda_endAllocateToPool(index, pool)
+        torch._C._cuda_releasePool(index, pool)
+    _let_draw(index)
+
+
+def _let_draw(index: int) -> None:
+    """A generator of a GPU that still counts what a capture draws gets another state, with the same numbers to come."""
+    import torch
+
     generator = torch.cuda.default_generators[index]
-    generator.graphsafe_set_state(generator.clone_state())
+    state = generator.get_state()
+    try:
+        torch.empty(1, device=f"cuda:{index}").uniform_()
+    except RuntimeError:
+        generator.graphsafe_set_state(generator.clone_state())
+    generator.set_state(state)
 
 
 def _memory(runtime: Any, device: Any) -> Any:

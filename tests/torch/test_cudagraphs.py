@@ -6,6 +6,7 @@ Without a GPU it runs on `twin`, whose graphs keep kernels and run them again on
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import queue
 import threading
@@ -487,6 +488,7 @@ def results_of_a_graph_that_are_others() -> None:
 
 def a_capture_that_fails() -> None:
     """The operators are called as before, and a later capture of something else is made."""
+    connected()
     inner = cudagraphs._bounds
 
     def failing(graph: Any, pool: Any) -> tuple[Any, Any]:
@@ -499,6 +501,34 @@ def a_capture_that_fails() -> None:
         drawn = torch.rand(3, device=DEVICE)
         torch.manual_seed(1)
         assert torch.equal(torch.rand(3, device=DEVICE), drawn)
+        other = jitted(g := lambda x: (x * 3).tanh() - 1)
+        settled(lambda: other(data(0)))
+        assert torch.equal(other(data(1)), g(data(1)))
+
+
+def a_capture_that_is_disturbed() -> None:
+    """Somebody waits for the device while it is made. Who draws random numbers behind it gets those of eager."""
+    connected()
+    inner = cudagraphs._bounds
+
+    def disturbed(graph: Any, pool: Any) -> tuple[Any, Any]:
+        begin, end = inner(graph, pool)
+
+        def both() -> None:
+            begin()
+            with contextlib.suppress(RuntimeError):
+                synchronize()
+
+        return both, end
+
+    torch.manual_seed(3)
+    right = [torch.rand(3, device=DEVICE) for _ in range(2)]
+    torch.manual_seed(3)
+    drawn = [torch.rand(3, device=DEVICE)]
+    assert "cannot capture" in refused_with(cudagraphs, "_bounds", disturbed)
+    drawn.append(torch.rand(3, device=DEVICE))
+    assert all(map(torch.equal, drawn, right))
+    with torch.no_grad():
         other = jitted(g := lambda x: (x * 3).tanh() - 1)
         settled(lambda: other(data(0)))
         assert torch.equal(other(data(1)), g(data(1)))
@@ -646,6 +676,7 @@ CASES = (
     random_numbers,
     results_of_a_graph_that_are_others,
     a_capture_that_fails,
+    a_capture_that_is_disturbed,
     steps_of_optimizers,
     a_whole_step,
     gives_its_memory_back,

@@ -5,6 +5,7 @@
 //   ("tuple", type or None, values)  ("list", values)  ("dict", type or None, pairs of values)
 //   ("instance", type, {name: value}, pairs of values)  ("method", function, self)
 //   ("vars", value): the dict of the attributes of an instance
+//   ("function", code, globals, defaults, closure)  ("cell", content)  ("partial", function, arguments, keywords)
 //   ("other", kind of the virtual object)
 // Virtual objects are as of the time of the node. One object is one and the same Python tuple wherever a node mentions
 // it, so that aliases can be told by identity.
@@ -131,6 +132,16 @@ class Values {
       case VirtualKind::kBuiltinMethod:
       case VirtualKind::kBoundMethod:
         return py::make_tuple("method", of(content.field(0)), of(content.field(1)));
+      case VirtualKind::kFunction: {
+        namespace at = field::kFunction;
+        const auto held = [&](at::Field name) { return of(content.field(name)); };
+        if (!content.field(at::kKwDefaults).is_null()) break;
+        return py::make_tuple("function", held(at::kCode), held(at::kGlobals), held(at::kDefaults), held(at::kClosure));
+      }
+      case VirtualKind::kCell:
+        return py::make_tuple("cell", of(content.field(0)));
+      case VirtualKind::kPartial:
+        return py::make_tuple("partial", of(content.field(0)), of(content.field(1)), of(content.field(2)));
       default:
         break;
     }

@@ -19,7 +19,7 @@ from typing import Any, Literal
 from pijit import _torch_objects
 from pijit.errors import ExportError
 from pijit.graph import vocabulary
-from pijit.graph.build import effects, functions, lists, operators, python_calls, trace_rows
+from pijit.graph.build import effects, functions, higher_order, lists, operators, python_calls, trace_rows
 from pijit.graph.build.arguments import Leaf, is_shallow
 from pijit.graph.build.autocast import Modes
 from pijit.graph.build.making import MAKERS, Making, computed
@@ -115,7 +115,7 @@ class Builder(Making):
         self._places: dict[int, tuple[str, str, int]] = {}
         self._inputs: dict[int, Value] = {}
         self._known_kinds: dict[int | None, str] = {}  # of registers that the trace has as objects
-        self.applied: dict[str, functions.Applied] = {}  # calls of functions of autograd, by their first results
+        self.applied: dict[str, functions.Call] = {}  # calls that stand for operators, by their first results
         self.modes: Modes | None = None  # of autocast, where casts will be made of them
         self._effects: list[Effect] = []
         for leaf in leaves:
@@ -250,6 +250,8 @@ class Builder(Making):
             items = {_key(key): self._argument(item) for key, item in rest[2]}
             held = items or {key: self._argument(item) for key, item in rest[1].items()}
             return {key: item for key, item in held.items() if not holds_opaque(item)}
+        if kind in {"function", "cell", "partial"}:
+            return Opaque(f"a {kind}")
         return None if kind == "none" else Opaque(str(rest[-1]))
 
     def _is_plain(self, value: Any) -> bool:
@@ -315,7 +317,7 @@ class Builder(Making):
             self._number(row, found[0], [self._argument(each) for each in row["operands"]], found[1])
         elif op == "opaque" and (call := python_calls.engine_call(row, self._content)) is not None:
             self._backward(row, call)
-        elif op == "opaque" and (self._operator(row) or self._function(row)):
+        elif op == "opaque" and (self._operator(row) or self._function(row) or self._higher_order(row)):
             return
         elif op in {"guard_bool", "guard_int", "guard_float"}:
             self._check(row, self._argument(row["a"]), trace_rows.expected(op, row))
@@ -393,12 +395,33 @@ class Builder(Making):
         results = tuple(self._result(each, f"python::{function.__name__}") for each in places)
         self._registers[row["out"]] = results[0] if len(results) == 1 else results
         self._of_data.update(value.name for value in results if value is not None)
-        values = {value.name: value for value in values_of(arguments)}
-        taken: dict[str, Argument] = {f"x{at}": value for at, value in enumerate(values.values())}
-        self._emit(row, f"python::{function.__name__}", taken, results)
-        if results[0] is not None:
-            self.applied[results[0].name] = functions.Applied(function, arguments, whole)
+        self._stands_for(row, function.__name__, results, functions.Applied(function, arguments, whole))
         return True
+
+    def _higher_order(self, row: Mapping[str, Any]) -> bool:
+        """A call of a higher order operator of torch; False: the call is of something else."""
+        function, given = row["a"][1] if row["a"][0] == "const" else None, python_calls.given(row, self._content)
+        if given is None or not any(function is each for each in higher_order.known()):
+            return False
+        own = frozenset((*self._modules.tensors, *map(id, self._arrays.values())))
+        call = higher_order.Called(function, tuple(given[0]), dict(given[1]), self._argument, self._content, own)
+        found = higher_order.results(self._data, row["out"])
+        self._known_kinds.update((register, "tensor") for _, register in found)
+        word = getattr(function, "__name__", "") or "a higher order operator"
+        results = tuple(self._result(register, f"python::{word}") for _, register in found)
+        self._registers[row["out"]] = Opaque(f"torch.{word}", called=True)
+        self._of_data.update(value.name for value in results if value is not None)
+        self._stands_for(row, word, results, call.giving([path for path, _ in found]))
+        if results and self.modes is not None and any(self.modes.enabled.values()):  # what is traced would lose casts
+            del self.applied[results[0].name]  # type: ignore[union-attr]
+        return True
+
+    def _stands_for(self, row: Mapping[str, Any], word: str, results: Any, call: functions.Call) -> None:
+        """A node of Python that may become operators."""
+        taken: dict[str, Argument] = {f"x{at}": value for at, value in enumerate(call.operands)}
+        self._emit(row, f"python::{word}", taken, results)
+        if results and results[0] is not None:
+            self.applied[results[0].name] = call
 
     def _kind(self, register: int | None) -> str:
         if register in self._known_kinds:

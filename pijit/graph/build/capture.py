@@ -11,7 +11,7 @@ from pijit._config import OFF, WHY_OFF
 from pijit._roots import add_second, function_of
 from pijit._usage_errors import check_thing
 from pijit.errors import ExportError
-from pijit.graph.build import autocast, autograd, functions, operators, training_steps
+from pijit.graph.build import autocast, autograd, functions, higher_order, operators, training_steps
 from pijit.graph.build.arguments import Leaf, leaves
 from pijit.graph.build.builder import Builder, Decisions
 from pijit.graph.build.modules import Modules
@@ -148,11 +148,12 @@ def caller_of(fn: Callable[..., Any]) -> FunctionType:
     """A function that hands its arguments on; a recording of its own begins there, whatever is known of `fn`.
 
     It does not return the call itself: `fn` would be left to CPython as a whole where an opaque call is its last one.
+    What such a call gives is looked into: a graph has the items of a tuple.
     """
 
     def call(*args: Any, **kwargs: Any) -> Any:
         made = fn(*args, **kwargs)
-        return made  # noqa: RET504
+        return (*made,) if type(made) is tuple else made
 
     return call  # type: ignore[return-value]
 
@@ -161,6 +162,7 @@ def caller_of(fn: Callable[..., Any]) -> FunctionType:
 def unlimited() -> Iterator[None]:
     """Recordings have no budget and hold what comes in: the graph of this call is wanted, whatever it costs."""
     operators.resolve()
+    higher_order.leave_whole()
     before = _core.get_option("record_budget")
     kept = _core.keep_inputs(True)
     _core.set_option("record_budget", 0)

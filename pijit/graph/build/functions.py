@@ -1,19 +1,40 @@
-"""Functions of autograd (`torch.autograd.Function`) as the operators that their forward pass calls.
+"""Calls that stand for operators as these operators: those of functions of autograd (`torch.autograd.Function`).
 
 The recorder leaves `apply` to CPython, since C++ calls the forward pass. Where no gradients are computed in the call,
 it is traced once more, on tensors without data: `forward` of the function is called a second time for that. What torch
-cannot trace stays a call of Python.
+cannot trace stays a call of Python. `higher_order` has other calls for which the same is done.
 """
 
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol
 
 from pijit.graph.build.operators import registers
-from pijit.graph.decompose.pieces import Pieces, Unable
-from pijit.graph.model import Graph, Node, Value, regions, replaced
+from pijit.graph.decompose.branching import Unable
+from pijit.graph.decompose.pieces import Pieces
+from pijit.graph.model import Graph, Node, Value, regions, replaced, values_of
 from pijit.graph.torch_run import resolve
+
+
+class Call(Protocol):
+    """What a node of Python stands for.
+
+    Attributes:
+        operands: the values that it takes, in the order of the arguments of the node.
+        whole: the results of the node are all that it gives; else it may give more.
+    """
+
+    @property
+    def operands(self) -> tuple[Value, ...]: ...
+    @property
+    def whole(self) -> bool: ...
+
+    def run(self, values: Mapping[str, Any]) -> Any:
+        """What it gives for these operands, by name."""
+
+    def may_hold(self) -> Callable[[Any], bool]:
+        """Whether a tensor may be a constant of it."""
 
 
 @dataclass(frozen=True)
@@ -29,6 +50,16 @@ class Applied:
     function: Any
     arguments: tuple[Any, ...]
     whole: bool
+
+    @property
+    def operands(self) -> tuple[Value, ...]:
+        return tuple({value.name: value for value in values_of(self.arguments)}.values())
+
+    def run(self, values: Mapping[str, Any]) -> Any:
+        return self.function.apply(*(resolve(argument, values) for argument in self.arguments))
+
+    def may_hold(self) -> Callable[[Any], bool]:
+        return lambda tensor: True
 
 
 def class_of(row: Mapping[str, Any], content: Callable[[Any], Any]) -> Any:
@@ -55,8 +86,8 @@ def results(data: Mapping[str, Any], out: int) -> tuple[list[int | None], bool]:
     return items or [None], not items
 
 
-def expanded(graph: Graph, applied: Mapping[str, Applied], typed: Callable[[Graph], Graph]) -> Graph:
-    """The graph with operators in the place of calls of `apply`.
+def expanded(graph: Graph, applied: Mapping[str, Call], typed: Callable[[Graph], Graph]) -> Graph:
+    """The graph with operators in the place of calls.
 
     Args:
         graph: with types.
@@ -69,28 +100,29 @@ def expanded(graph: Graph, applied: Mapping[str, Applied], typed: Callable[[Grap
         if call is None:
             break
         made = _with_operators(graph, at, call)
-        graph = graph if made is None else typed(made)
+        graph = typed(made) if len(made.nodes) != len(graph.nodes) or made.nodes[at].op != graph.nodes[at].op else made
     return graph
 
 
-def _places(graph: Graph, left: dict[str, Applied]) -> Iterator[tuple[int, Applied]]:
+def _places(graph: Graph, left: dict[str, Call]) -> Iterator[tuple[int, Call]]:
     for at, node in enumerate(graph.nodes):
         name = next((value.name for value in node.results if value is not None), "")
         if node.op.startswith("python::") and name in left:
             yield at, left.pop(name)
 
 
-def _with_operators(graph: Graph, at: int, call: Applied) -> Graph | None:
+def _with_operators(graph: Graph, at: int, call: Call) -> Graph:
     node = graph.nodes[at]
     pieces = Pieces(graph, lambda node: True)
 
     def run(values: Mapping[str, Any]) -> Any:
-        return call.function.apply(*(resolve(argument, values) for argument in call.arguments))
+        given = (resolve(argument, values) for argument in node.arguments.values())
+        return call.run(dict(zip((value.name for value in call.operands), given, strict=True)))
 
     try:
-        made = pieces.of_function(node, run, call.whole)
-    except Unable:
-        return None
+        made = pieces.of_function(node, run, call.whole, call.may_hold())
+    except Unable as why:
+        return replace(graph, nodes=(*graph.nodes[:at], replace(node, origin=str(why)), *graph.nodes[at + 1 :]))
     nodes: Sequence[Node] = [*graph.nodes[:at], *made.nodes, *graph.nodes[at + 1 :]]
     nodes = [
         replace(each, arguments={name: replaced(argument, pieces.same) for name, argument in each.arguments.items()})

@@ -124,6 +124,22 @@ def spread(row: Mapping[str, Any], content: Callable[[Any], Any]) -> tuple[Seque
     return positional[-1], {key[1]: value for key, value in named[-1]}
 
 
+def given(row: Mapping[str, Any], content: Callable[[Any], Any]) -> tuple[Sequence[Any], Mapping[str, Any]] | None:
+    """The arguments of an opaque node, by position and by name; None: they are not known.
+
+    Args:
+        row: the node.
+        content: as for `spread`.
+    """
+    if row["aux"] == SPREAD:
+        return spread(row, content)
+    operands, count = row["operands"], row["aux"]
+    names = row["b"][1] if count and row["b"][0] == "const" else ()
+    if len(names) != count:
+        return None
+    return operands[: len(operands) - count], dict(zip(names, operands[len(operands) - count :], strict=True))
+
+
 def is_number(argument: Argument) -> bool:
     """An int or a float, of Python or computed in the graph."""
     if isinstance(argument, Value):

@@ -17,7 +17,8 @@ from dataclasses import replace
 from typing import Any
 
 from pijit.errors import ExportError
-from pijit.graph.decompose.pieces import Pieces, Unable
+from pijit.graph.decompose.branching import Unable
+from pijit.graph.decompose.pieces import Pieces
 from pijit.graph.model import Graph, Node, place_of, regions, replaced
 from pijit.graph.model.branches import graphs_of, is_branch
 from pijit.graph.model.sizes import fixed

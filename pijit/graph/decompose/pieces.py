@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pijit.graph import lowerings, vocabulary
+from pijit.graph.decompose.branching import Branching, Unable
 from pijit.graph.decompose.own import OWN
 from pijit.graph.decompose.sizes import Numbers, Sizes
 from pijit.graph.decompose.tables import table
@@ -29,10 +30,6 @@ _SHAPES = {
 }
 # Constants come through these.
 _LIFTS = frozenset({"aten::lift_fresh_copy", "aten::lift_fresh"})
-
-
-class Unable(Exception):
-    """The operator has no decomposition; the message says why."""
 
 
 @dataclass
@@ -60,6 +57,8 @@ class Pieces:
         data: of these.
         same: what stands for a result that is an operand once more, by its name.
         used: names of what the graph looks at.
+        inputs: of the graph.
+        names: those that are taken.
     """
 
     def __init__(self, graph: Graph, has_form: Callable[[Node], bool]) -> None:
@@ -67,8 +66,10 @@ class Pieces:
         self.data: dict[str, Any] = {}
         self.same: dict[str, Any] = {}
         self.used = _used(graph)
+        self.inputs = graph.inputs
         self._has_form = has_form
-        self._names = Names({value.name for value in _values(graph)})
+        self._may_hold: Callable[[Any], bool] = lambda tensor: True
+        self.names = Names({value.name for value in _values(graph)})
         self._sizes = Sizes(graph)
         self._parameters = {id(graph.data[each.name]): each for each in graph.parameters if each.name in graph.data}
         self._makers = {value.name: node for node in all_nodes(graph) for value in node.results if value is not None}
@@ -88,17 +89,25 @@ class Pieces:
         self._makers |= {value.name: each for each in made.nodes for value in each.results if value is not None}
         return made
 
-    def of_function(self, node: Node, run: Callable[[Mapping[str, Any]], Any], whole: bool) -> Made:
+    def of_function(
+        self,
+        node: Node,
+        run: Callable[[Mapping[str, Any]], Any],
+        whole: bool,
+        may_hold: Callable[[Any], bool] = lambda tensor: True,
+    ) -> Made:
         """What a call of Python becomes.
 
         Args:
             node: that stands for the call.
             run: makes the call, given what stands for the operands of the node.
             whole: the node has all results.
+            may_hold: whether a tensor may be a constant of it.
 
         Raises:
             Unable: torch cannot trace it.
         """
+        self._may_hold = may_hold
         return self._made(node, run, {}, fixing=False, whole=whole)
 
     def _made(
@@ -120,7 +129,7 @@ class Pieces:
             raise Unable(f"{type(error).__name__}: {error}") from error
         made = Made()
         near = _Near(node)
-        numbers = Numbers(self._sizes, near, self._names, made.nodes)
+        numbers = Numbers(self._sizes, near, self.names, made.nodes)
         try:
             for guard in guards:
                 made.fixes |= numbers.decided(guard, fixing)
@@ -164,7 +173,7 @@ class Pieces:
         """A value of the type that torch has found."""
         if not hasattr(made, "dtype"):
             raise Unable("a result is no tensor")
-        return self._sizes.typed(Value(self._names.fresh(word)), made)
+        return self._sizes.typed(Value(self.names.fresh(word)), made)
 
     def constant(self, tensor: Any) -> Value:
         """A value for a tensor that the decomposition holds."""
@@ -173,6 +182,10 @@ class Pieces:
             raise Unable("it holds a tensor without data")
         if id(held) in self._parameters:
             return self._parameters[id(held)]
+        if not self._may_hold(held):
+            raise Unable(
+                "it takes a tensor that the call has made before, and that it is not given; give it as an operand"
+            )
         value = replace(self.fresh("constant", held), role="constant")
         self.constants.append(value)
         self.data[value.name] = held
@@ -206,16 +219,28 @@ class _Conversion:
         self._known: dict[Any, Any] = {}  # by nodes of FX
 
     def run(self, module: Any) -> None:
+        import torch
+
         operands = iter(self._operands)
         for each in module.graph.nodes:
             if each.op == "placeholder":
                 self._known[each] = next(operands)
             elif each.op == "get_attr":
-                self._known[each] = self._pieces.constant(getattr(module, each.target))
+                held = getattr(module, each.target)
+                self._known[each] = held if isinstance(held, torch.fx.GraphModule) else self._constant(held)
             elif each.op == "output":
                 self._results(self._argument(each.args[0]))
             else:
                 self._function(each)
+
+    def _constant(self, held: Any) -> Any:
+        return self._pieces.constant(held)
+
+    def _of_module(self, module: Any, operands: Sequence[Value]) -> "_Conversion":
+        """The nodes of the module of one side, or of one turn."""
+        made = _Inside(self._pieces, self._node, operands, self._near, [], True)
+        made.run(module)
+        return made
 
     def _argument(self, held: Any) -> Any:
         import torch
@@ -233,6 +258,9 @@ class _Conversion:
     def _function(self, each: Any) -> None:
         import torch
 
+        if isinstance(each.target, torch._ops.HigherOrderOperator):
+            Branching(self._pieces, self._near, self._nodes, self._known, self._of_module).emit(each, self._argument)
+            return
         if not isinstance(each.target, torch._ops.OpOverload):
             self._number(each)
             return
@@ -321,7 +349,7 @@ class _Conversion:
         kinds = {"SymInt": "int", "SymBool": "bool", "SymFloat": "float"}
         made = each.meta["val"]
         kind: Any = kinds.get(type(made).__name__, type(made).__name__)
-        value = Value(self._pieces._names.fresh(op), kind)
+        value = Value(self._pieces.names.fresh(op), kind)
         self._known[each] = value
         self._nodes.append(self._near(op, arguments, (value,), origin=origin))
 
@@ -358,6 +386,26 @@ class _Conversion:
             arguments = {name: replaced(argument, new) for name, argument in each.arguments.items()}
             results = tuple(value and new.get(value.name, value) for value in each.results)
             self._nodes[at] = replace(each, arguments=arguments, results=results)
+
+
+class _Inside(_Conversion):
+    """Nodes of a graph in a node: constants come in from outside."""
+
+    def __init__(self, *given: Any) -> None:
+        super().__init__(*given)
+        self.nodes: list[Node] = self._nodes
+        self.constants: dict[str, tuple[Value, Value]] = {}  # by name: that outside, and the input for it
+        self.outputs: Any = None
+
+    def _constant(self, held: Any) -> Any:
+        outside = self._pieces.constant(held)
+        if outside.name not in self.constants:
+            inside = replace(outside, name=self._pieces.fresh("constant", held).name, role="input", path="")
+            self.constants[outside.name] = outside, inside
+        return self.constants[outside.name][1]
+
+    def _results(self, made: Any) -> None:
+        self.outputs = made
 
 
 def _shared(result: Any, arguments: Sequence[Any]) -> int:

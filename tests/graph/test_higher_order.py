@@ -1,0 +1,239 @@
+"""torch's higher order operators in a captured call: nodes "cond" and "while", right for data that goes other ways."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import pijit
+from pijit.errors import ExportError
+from pijit.graph import Graph
+from pijit.graph.model.branches import all_nodes
+
+hop = pytest.importorskip("torch._higher_order_ops")
+
+pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore")]
+
+
+@pytest.fixture(autouse=True)
+def without_gradients() -> Any:
+    with torch.no_grad():
+        yield
+
+
+def up(x: Any) -> Any:
+    return x.sin() + 1
+
+
+def down(x: Any) -> Any:
+    return x.cos() - 1
+
+
+def chosen(x: Any) -> Any:
+    return torch.cond(x.sum() > 0, up, down, (x,)) * 2
+
+
+def chosen_by_closures(x: Any) -> Any:
+    y, n = x.exp(), x.shape[0]
+    return torch.cond(x.sum() > 0, lambda x: x + y * n, lambda x: x - y, (x,))
+
+
+def chosen_twice(x: Any) -> Any:
+    inner = lambda x: torch.cond(x.max() > 1, up, down, (x,))  # noqa: E731
+    return torch.cond(x.sum() > 0, inner, down, (x,))
+
+
+def written_in_a_branch(x: Any) -> Any:
+    def doubled(x: Any) -> Any:
+        x = x.clone()
+        x[0] = 5.0
+        return x.mul_(2)
+
+    return torch.cond(x.sum() > 0, doubled, down, (x,))
+
+
+def less(i: Any, x: Any) -> Any:
+    return (i < 3) & (x.sum() < 50)
+
+
+def turn(i: Any, x: Any) -> Any:
+    return i + 1, x * 2
+
+
+def counted(x: Any) -> Any:
+    return hop.while_loop(less, turn, (torch.tensor(0), x))
+
+
+def added(carried: Any, x: Any) -> Any:
+    return carried + x, carried * x
+
+
+def scanned(x: Any) -> Any:
+    carried, made = hop.scan(added, torch.zeros(3), x.sin())
+    return carried * 2, made
+
+
+def shifted(x: Any, y: Any) -> Any:
+    return x.sin() + y
+
+
+def mapped(x: Any) -> Any:
+    return hop.map(shifted, x, torch.ones(()))
+
+
+def plus(a: Any, b: Any) -> Any:
+    return a + b
+
+
+def summed(x: Any) -> Any:
+    return hop.associative_scan(plus, x, 1, combine_mode="generic")
+
+
+class Gate(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.a, self.b = torch.nn.Linear(3, 3), torch.nn.Linear(3, 3)
+
+    def forward(self, x: Any) -> Any:
+        return torch.cond(x.sum() > 0, self.a, self.b, (x,)).tanh()
+
+
+class Two(torch.nn.Module):
+    def forward(self, x: Any) -> Any:
+        return torch.cond(x.sum() > 0, lambda x: x + 1, lambda x: x - 1, (x,))
+
+
+PROGRAMS: dict[str, tuple[Any, str]] = {
+    "chosen": (chosen, "cond"),
+    "chosen_by_closures": (chosen_by_closures, "cond"),
+    "chosen_twice": (chosen_twice, "cond"),
+    "written_in_a_branch": (written_in_a_branch, "cond"),
+    "counted": (counted, "while"),
+    "scanned": (scanned, "while"),
+    "mapped": (mapped, "while"),
+    "summed": (summed, ""),
+    "gate": (Gate().eval(), "cond"),
+}
+
+
+def data(size: int, shift: float) -> Any:
+    return torch.randn(size, 3, generator=torch.Generator().manual_seed(size)) + shift
+
+
+CALLS = [data(4, 0), data(4, 2), data(4, -2), data(6, 3), data(2, -3)]
+
+
+def close(plain: Any, made: Any, bits: bool) -> None:
+    plain, made = (torch.utils._pytree.tree_leaves(each) for each in (plain, made))
+    assert len(plain) == len(made)
+    for a, b in zip(plain, made, strict=True):
+        b = torch.as_tensor(np.array(b))
+        assert a.shape == b.shape
+        assert torch.equal(a, b) if bits else torch.allclose(a, b, atol=1e-5, rtol=1e-4)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_graph_has_both_ways(name: str) -> None:
+    program, op = PROGRAMS[name]
+    graph = pijit.graph.capture(program, CALLS[0])
+    assert graph.is_neutral
+    assert not op or op in {node.op for node in all_nodes(graph)}
+    again = Graph.from_json(graph.to_json())
+    for x in CALLS if name != "summed" else CALLS[:3]:  # torch takes it apart for sizes like those of the call
+        for made in (graph, again):
+            close(program(x), made.run(x.clone()), bits=True)
+        close(program(x), graph.run(x.numpy(), framework="numpy"), bits=False)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_replay_gives_the_same(name: str) -> None:
+    program, _ = PROGRAMS[name]
+    pijit.graph.capture(program, CALLS[0])  # recordings leave the operators whole from then on
+    fast = pijit.jit(program)
+    for x in (*CALLS, *CALLS):
+        close(program(x), fast(x), bits=True)
+    pijit.unjit(fast)
+
+
+@pytest.mark.parametrize("format", ["fx", "exported_program", "onnx"])
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_formats_have_both_ways(name: str, format: str) -> None:
+    program, _ = PROGRAMS[name]
+    dynamic = None if name == "summed" else {"x": {0: "n"}}
+    exported: Any = pijit.export(program, CALLS[0], format=format, dynamic=dynamic)  # type: ignore[call-overload]
+    if format == "onnx":
+        session = pytest.importorskip("onnxruntime").InferenceSession(exported.SerializeToString())
+        run: Any = lambda x: session.run(None, {session.get_inputs()[0].name: x.numpy()})  # noqa: E731
+    else:
+        run = exported.module() if format == "exported_program" else exported
+    for x in CALLS if name != "summed" else CALLS[:3]:
+        close(program(x), run(x), bits=format != "onnx")
+
+
+def test_an_associative_scan_fixes_sizes() -> None:
+    """Torch takes it apart for those of the call."""
+    with pytest.raises(ExportError, match="dynamic= names axis 0 of 'x', whose size the program fixes"):
+        pijit.export(summed, CALLS[0], format="fx", dynamic={"x": {0: "n"}})
+
+
+def test_jax_has_both_ways() -> None:
+    jax = pytest.importorskip("jax")
+    for name in ("chosen", "counted", "scanned", "gate"):
+        program, _ = PROGRAMS[name]
+        graph = pijit.graph.capture(program, CALLS[0])
+        compiled = jax.jit(lambda x, graph=graph: graph.run(x, framework="jax"))
+        for x in CALLS[:3]:
+            close(program(x), compiled(x.numpy()), bits=False)
+
+
+def test_an_exported_program_that_holds_one() -> None:
+    program = torch.export.export(Two(), (torch.ones(2),)).module()
+    graph = pijit.graph.capture(program, torch.ones(2))
+    assert "cond" in {node.op for node in graph.nodes}
+    for x in (torch.ones(2), -torch.ones(2)):
+        assert torch.equal(graph.run(x), program(x))
+
+
+def test_a_few_items_are_copies() -> None:
+    graph = pijit.graph.capture(lambda x: hop.scan(added, torch.zeros(3), x.reshape(2, 3))[1] * 1, data(2, 0))
+    assert "while" not in {node.op for node in all_nodes(graph)} or graph.symbols
+    for x in (data(2, 0), data(2, 5)):
+        close(hop.scan(added, torch.zeros(3), x)[1], graph.run(x), bits=True)
+
+
+def test_under_autocast_it_is_refused() -> None:
+    """What is traced would lose the casts of the operators inside."""
+
+    def program(x: Any) -> Any:
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            return torch.cond(x.sum() > 0, up, down, (x,))
+
+    with pytest.raises(ExportError, match=r"test_higher_order\.py:\d+.*cond"):
+        pijit.export(program, CALLS[0], format="onnx")
+
+
+class Remembers:
+    """Keeps a tensor of the call, which a branch then reads."""
+
+    def __call__(self, x: Any) -> Any:
+        self.kept = x.exp()
+        return torch.cond(x.sum() > 0, self.up, down, (x,))
+
+    def up(self, x: Any) -> Any:
+        return x + self.kept
+
+
+def test_a_tensor_that_a_branch_is_not_given_is_refused() -> None:
+    """It would be frozen: what this call has made is not what another one makes."""
+    program = Remembers()
+    with pytest.raises(ExportError, match=r"test_higher_order\.py:\d+.*cond.*give it as an operand"):
+        pijit.export(program, CALLS[0], format="onnx")
+
+
+def test_random_numbers_in_a_branch_are_refused() -> None:
+    program = lambda x: torch.cond(x.sum() > 0, lambda x: x + torch.rand(3), lambda x: x - 1, (x,)) * 2  # noqa: E731
+    with pytest.raises(ExportError, match=r"test_higher_order\.py:\d+.*draws random numbers"):
+        pijit.export(program, CALLS[0], format="fx")

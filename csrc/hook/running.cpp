@@ -82,8 +82,9 @@ Unlooked::~Unlooked() {
   t_looked = 0;
 }
 
+// Its one argument is the iterator. Most code is told apart by that: asked of each call, names are in no cache.
 bool is_comprehension(PyCodeObject* code) noexcept {
-  if (PyUnicode_READ_CHAR(code->co_name, 0) != '<') return false;
+  if (code->co_argcount != 1 || PyUnicode_READ_CHAR(code->co_name, 0) != '<') return false;
   for (const char* name : {"<listcomp>", "<setcomp>", "<dictcomp>"})
     if (cpython::equals_ascii(code->co_name, name)) return true;
   return false;

@@ -314,7 +314,9 @@ PyObject* serve(const std::shared_ptr<Root>& root, PyThreadState* ts, cpython::F
   const bool is_recorded = records() && !waits_for_memory(*root) && may_record(*root);
   if (!root->traces.empty()) {
     const double start = is_recorded ? computed() : 0;
-    note_miss(*root, frame, is_recorded || root->asked.strict || g_stance == Stance::kFailOnRecord);
+    // Nobody reads why a function that nobody asked for is recorded again, and to find that takes as long as a recording.
+    const bool is_told = is_asked_for(*root) || measures_savings() || logs(Channel::kRecompiles);
+    note_miss(*root, frame, (is_recorded && is_told) || root->asked.strict || g_stance == Stance::kFailOnRecord);
     if (is_recorded) note_recording_cost(computed() - start);
   }
   if (!records()) return not_recorded(*root, ts, frame);

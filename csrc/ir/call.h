@@ -7,7 +7,8 @@
 //   name "aten::add.Tensor", arguments self: register 5, other: register 6, alpha: literal 1, one result: register 7
 //
 // Operations that are no ATen operators are called "tensor::getitem", "tensor::size", and so on; a function of the
-// framework that is called as a whole is "torch::" and its name.
+// framework that is called as a whole is "torch::" and its name. Between "level::open" and "level::close" operators mean
+// something else than their names say, since a transformation of the framework takes them first.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -70,6 +71,10 @@ struct OperatorCall {
   void add(OperatorArgument argument) { arguments.push_back(std::move(argument)); }
   void give(uint32_t reg, int shares = -1) { results.push_back({OperatorResult::Kind::kRegister, {reg}, shares}); }
 };
+
+// What opens a level of a transformation, and what closes one.
+inline constexpr const char* kOpensLevel = "level::open";
+inline constexpr const char* kClosesLevel = "level::close";
 
 // Both do the same to the same registers.
 bool same_call(const OperatorCall& a, const OperatorCall& b) noexcept;

@@ -206,8 +206,9 @@ std::shared_ptr<Segments> Finder::run() {
   auto found = std::make_shared<Segments>();
   auto all = std::make_shared<Segments::List>();
   for (const Node& node : trace_.nodes) steps_.push_back(step_of(trace_, node));
-  for (size_t i = 0; i < varying_.size(); ++i)
-    if (varying_[i]) steps_[i].kind = Kind::kOther;
+  const Vec<bool> levels = in_levels(steps_);
+  for (size_t i = 0; i < steps_.size(); ++i)
+    if (levels[i] || (i < varying_.size() && varying_[i])) steps_[i].kind = Kind::kOther;
   end_at_data();
   find_stores();
   note_memory();

@@ -59,6 +59,7 @@ void classify(const Trace& trace, const OperatorCall& call, Step* step) {
       for (uint32_t other : shared.reads) step->shares.emplace_back(reg, other);
     }
   }
+  step->level = call.name == kOpensLevel ? 1 : call.name == kClosesLevel ? -1 : 0;
   const bool tensors = std::all_of(step->writes.begin(), step->writes.end(),
                                    [&](uint32_t reg) { return trace.regs[reg].rep == Rep::kTensor; });
   const bool named =
@@ -111,6 +112,17 @@ Step step_of(const Trace& trace, const Node& node) {
       for (uint32_t i = 0; i < node.outs_count; ++i) step.writes.push_back(trace.outs[node.outs_first + i]);
   }
   return step;
+}
+
+Vec<bool> in_levels(const std::vector<Step>& steps) {
+  Vec<bool> found(steps.size());
+  int depth = 0;
+  for (size_t i = 0; i < steps.size(); ++i) {
+    depth += steps[i].level == 1;
+    found[i] = depth > 0;
+    depth -= steps[i].level == -1;
+  }
+  return found;
 }
 
 void note_foreign_calls(Trace* trace) {

@@ -23,6 +23,7 @@ enum class Kind : uint8_t {
 // One node.
 struct Step {
   Kind kind = Kind::kOther;
+  int level = 0;                // 1: it opens a level of a transformation, -1: it closes one
   Vec<uint32_t> reads, writes;  // registers
   Vec<uint32_t> written;        // registers whose tensors it changes
   // Results that may share memory with an argument.
@@ -30,6 +31,9 @@ struct Step {
 };
 
 Step step_of(const Trace& trace, const Node& node);
+
+// By step: whether a level of a transformation is open there, or the step opens or closes one.
+Vec<bool> in_levels(const std::vector<Step>& steps);
 
 // It changes what a tensor is to Python or to autograd, or its sizes in place.
 bool is_about_tensors(const std::string& name);

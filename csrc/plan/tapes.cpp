@@ -123,17 +123,26 @@ bool is_engine(const Node& node) {
 
 class TapeFinder {
  public:
-  TapeFinder(const Trace& trace, const Vec<uint32_t>& seen) : trace_(trace), seen_(seen) {}
+  TapeFinder(const Trace& trace, const Vec<uint32_t>& seen) : trace_(trace), seen_(seen) {
+    std::vector<Step> steps;
+    if (std::none_of(trace.nodes.begin(), trace.nodes.end(), is_engine)) return;
+    for (const Node& node : trace.nodes) steps.push_back(step_of(trace, node));
+    levels_ = in_levels(steps);
+  }
 
   std::shared_ptr<Tapes> run() {
     auto found = std::make_shared<Tapes>();
     uint32_t least = 0;
     for (uint32_t at = 0; at < trace_.nodes.size(); ++at) {
       if (!is_engine(trace_.nodes[at])) continue;
+      if (levels_[at]) {
+        least = at + 1;
+        continue;
+      }
       EngineCall call;
       if (call.read(trace_, trace_.nodes[at])) {
         uint32_t first = at;
-        while (first > least && may_stand_within(trace_.nodes[first - 1])) --first;
+        while (first > least && may_stand_within(first - 1)) --first;
         found->all.push_back(made(first, at, call));
       }
       least = at + 1;
@@ -150,8 +159,7 @@ class TapeFinder {
     Vec<bool> needed(trace_.regs.size());
     for (uint32_t reg : call.roots) needed[reg] = true;
     uint32_t first = stretch->last;
-    for (uint32_t at = stretch->last;
-         at-- > 0 && (is_engine(trace_.nodes[at]) || may_stand_within(trace_.nodes[at]));) {
+    for (uint32_t at = stretch->last; at-- > 0 && (is_engine(trace_.nodes[at]) || may_stand_within(at));) {
       const Node& node = trace_.nodes[at];
       if (node.op != Op::kAdapter && node.op != Op::kCheck) continue;
       const Step step = step_of(trace_, node);
@@ -170,7 +178,9 @@ class TapeFinder {
   }
 
  private:
-  bool may_stand_within(const Node& node) const {
+  bool may_stand_within(uint32_t at) const {
+    const Node& node = trace_.nodes[at];
+    if (levels_[at]) return false;
     switch (node.op) {
       case Op::kAdapter:
       case Op::kCheck:
@@ -264,6 +274,7 @@ class TapeFinder {
 
   const Trace& trace_;
   const Vec<uint32_t>& seen_;
+  Vec<bool> levels_;  // by node; empty: there is no engine
 };
 
 }  // namespace

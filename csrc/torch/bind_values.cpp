@@ -183,7 +183,7 @@ bool Lowering::produce(const SeenOp& op) {
     Out out;
     if (seen.kind == SeenKind::kTensor) {
       bool written = returns[i].alias_info() != nullptr && returns[i].alias_info()->isWrite();
-      if (seen.tensor == nullptr ? written : !is_plain(seen.tensor)) return false;
+      if (seen.tensor == nullptr ? written : !recording_.follows(seen.tensor)) return false;
       if (seen.tensor == nullptr) {
         out.kind = Out::kUndefined;  // the program gets None
       } else if (written) {
@@ -200,7 +200,7 @@ bool Lowering::produce(const SeenOp& op) {
       out = {Out::kTensorList, 0, seen.count};
       for (uint32_t k = 0; k < seen.count; ++k) {
         Impl* tensor = recording_.eye.items[seen.first + k];
-        if (tensor == nullptr || !is_plain(tensor)) return false;
+        if (tensor == nullptr || !recording_.follows(tensor)) return false;
         Val value = recording_.api.new_reg(Rep::kTensor, result_type(tensor));
         uint32_t at = op_->add_list_reg(value.index());
         if (k == 0) out.reg = at;

@@ -25,7 +25,9 @@ class CallableOp final : public AdapterOp {
  public:
   enum class Take : uint8_t { kNothing, kTensor, kTuple, kInt };
 
-  CallableOp(const Callable& callable, PyObject* kwnames) : callable_(callable), kwnames_(kwnames) {}
+  // `wrapped`: a tensor that it gives may be one that torch.func has wrapped.
+  CallableOp(const Callable& callable, PyObject* kwnames, bool wrapped)
+      : callable_(callable), kwnames_(kwnames), wrapped_(wrapped) {}
 
   void add(Source source) { sources_.push_back(source); }
   // An operator that it dispatches draws random numbers, on this device.
@@ -36,6 +38,8 @@ class CallableOp final : public AdapterOp {
     take_ = take;
     regs_ = std::move(regs);
   }
+
+  bool is_repeatable() const noexcept override { return wraps(); }
 
   bool run(Reg* regs) noexcept override {
     try {
@@ -97,10 +101,17 @@ class CallableOp final : public AdapterOp {
     return known;
   }
 
+  // It wraps a tensor for a level of torch.func, or unwraps it, and does nothing else.
+  bool wraps() const noexcept { return callable_.family == Family::kCore && callable_.rule == Rule::kCallable; }
+  bool opens_level() const noexcept {
+    return callable_.name.find("increment") != std::string::npos || callable_.name.find("enter") != std::string::npos;
+  }
+
   // "torch::ones", "torch::Tensor.new_ones", "torch::_C.set_default_dtype", "builtins::int"
   std::string name() const {
     if (callable_.family == Family::kMethod || callable_.family == Family::kAttribute)
       return "torch::Tensor." + callable_.name;
+    if (callable_.rule == Rule::kLevel) return opens_level() ? kOpensLevel : kClosesLevel;
     if (callable_.family == Family::kCore) return "torch::_C." + callable_.name;
     for (PyTypeObject* type : {&PyLong_Type, &PyFloat_Type, &PyBool_Type})
       if (callable_.object == reinterpret_cast<PyObject*>(type)) return "builtins::" + callable_.name;
@@ -124,6 +135,8 @@ class CallableOp final : public AdapterOp {
     }
   }
 
+  bool is_one(PyObject* value) const { return wrapped_ ? is_plain_or_wrapped_tensor(value) : is_plain_tensor(value); }
+
   bool store(PyObject* value, Reg* regs) const {
     switch (take_) {
       case Take::kNothing:
@@ -137,7 +150,7 @@ class CallableOp final : public AdapterOp {
         return overflow == 0;
       }
       case Take::kTensor:
-        if (!is_plain_tensor(value)) return false;
+        if (!is_one(value)) return false;
         put(regs[regs_[0]], at::Tensor(THPVariable_Unpack(value)));
         return true;
       case Take::kTuple: {
@@ -145,7 +158,7 @@ class CallableOp final : public AdapterOp {
         if (static_cast<size_t>(Py_SIZE(value)) != regs_.size()) return false;
         for (size_t i = 0; i < regs_.size(); ++i) {
           PyObject* item = tuple ? PyTuple_GET_ITEM(value, i) : PyList_GET_ITEM(value, i);
-          if (!is_plain_tensor(item)) return false;
+          if (!is_one(item)) return false;
         }
         for (size_t i = 0; i < regs_.size(); ++i) {
           PyObject* item = tuple ? PyTuple_GET_ITEM(value, i) : PyList_GET_ITEM(value, i);
@@ -159,6 +172,7 @@ class CallableOp final : public AdapterOp {
 
   const Callable& callable_;
   PyObject* kwnames_;  // borrowed: the trace keeps it
+  bool wrapped_;
   std::vector<Source> sources_;
   std::vector<uint32_t> regs_;
   Take take_ = Take::kNothing;
@@ -182,14 +196,14 @@ bool writes_operand(const Recording& recording, const SeenOp& op) {
   return false;
 }
 
-bool usable(PyObject* object) {
-  return is_tensor_type(Py_TYPE(object)) && is_plain_tensor(object);
-}
-
 // Registers for what the call returned; false: of no known kind.
 bool plan_result(Recording& recording, CallableOp& op, PyObject* object, Vals& outputs, Val* result) {
   using Take = CallableOp::Take;
   RecordApi& api = recording.api;
+  if (recording.callable->rule == Rule::kLevel) {  // of which there are as many each time
+    *result = api.own_const(object);
+    return !result->is_null();
+  }
   if (object == Py_None || object == Py_True || object == Py_False) {
     if (object != Py_None && recording.callable->rule != Rule::kSetMode) return false;
     *result = Val::constant(object);
@@ -200,7 +214,7 @@ bool plan_result(Recording& recording, CallableOp& op, PyObject* object, Vals& o
     op.take(Take::kInt, {result->index()});
     return true;
   }
-  if (usable(object)) {
+  if (recording.follows(object)) {
     PyTypeObject* type = Py_TYPE(object) == tensor_type() ? tensor_type() : nullptr;
     outputs.push_back(*result = api.new_reg(Rep::kTensor, type));
     op.take(Take::kTensor, {result->index()});
@@ -211,7 +225,7 @@ bool plan_result(Recording& recording, CallableOp& op, PyObject* object, Vals& o
   bool tuple = PyTuple_Check(object);
   for (Py_ssize_t i = 0; i < Py_SIZE(object); ++i) {
     PyObject* item = tuple ? PyTuple_GET_ITEM(object, i) : PyList_GET_ITEM(object, i);
-    if (!usable(item)) return false;
+    if (!recording.follows(item)) return false;
     outputs.push_back(api.new_reg(Rep::kTensor, Py_TYPE(item) == tensor_type() ? tensor_type() : nullptr));
     regs.push_back(outputs.back().index());
   }
@@ -236,7 +250,7 @@ bool finish_callable(Recording& recording, const CallSite& site, PyObject* objec
     if (names.is_null()) return false;
     inputs.push_back(names);
   }
-  auto op = std::make_unique<CallableOp>(*recording.callable, kwnames);
+  auto op = std::make_unique<CallableOp>(*recording.callable, kwnames, recording.has_levels);
   for (const SeenOp& seen : recording.eye.ops)
     for (size_t i = 0; seen.info->random && i < seen.info->returns; ++i)
       if (const Impl* made = recording.eye.result(seen, i).tensor) op->draws(made->device());
@@ -250,7 +264,8 @@ bool finish_callable(Recording& recording, const CallSite& site, PyObject* objec
     inputs.push_back(value);
   }
   if (!plan_result(recording, *op, object, outputs, result)) return false;
-  bool foreign = recording.callable->rule == Rule::kSetMode || kwnames != nullptr;
+  const Rule rule = recording.callable->rule;
+  bool foreign = rule == Rule::kSetMode || rule == Rule::kLevel || kwnames != nullptr;
   api.emit(std::move(op), inputs, outputs, false);
   if (foreign) recording.forget_all();
   return true;

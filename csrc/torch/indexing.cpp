@@ -385,7 +385,7 @@ bool finish_index(Recording& recording, const CallSite& site, PyObject* object, 
   Vals inputs{self.value};
   if (!known_operators(recording.eye) || !take_program(recording, recording.arg(1), &program, &inputs)) return false;
   if (site.kind == SiteKind::kSubscr) {
-    if (!is_plain_tensor(object)) return false;
+    if (!recording.follows(object)) return false;
     *result = recording.api.new_reg(Rep::kTensor, tensor_type());
     auto op = std::make_unique<GetItemOp>(self.value.index(), result->index(), std::move(program));
     recording.api.emit(std::move(op), inputs, {*result}, false);

@@ -113,10 +113,12 @@ class LoweredOp final : public AdapterOp {
  public:
   // `by_name`: the program calls the operator itself, not a binding that goes below autograd.
   explicit LoweredOp(const OperatorInfo& info, bool by_name = false) : info_(info) {
-    pure_ = !info.mutates && !info.random;
+    const bool levels = in_level();  // they decide what the operator is, and whether autograd has something to do
+    pure_ = !info.mutates && !info.random && !levels;
     const bool factory = is_factory(info);
     factory_ = factory && !by_name;
-    if (!factory || !by_name) skipped_ = skipped_keys(info);  // what fills the tensor counts as a change of it
+    if (!levels && (!factory || !by_name))
+      skipped_ = skipped_keys(info);  // what fills the tensor counts as a change of it
     values_.resize(info.arguments.size());
     slots_.resize(info.arguments.size());
   }

@@ -342,6 +342,9 @@ CallFate begin_query(Recording& recording, const CallSite& site, Val* result) {
       return done(recording, integer(recording, tensor->dim()), result);
     case Rule::kNumel:
       return done(recording, read_size(recording, self, Fact::kNumel), result);
+    case Rule::kWrapped:
+      require(recording, self, Fact::kKeys);
+      return CallFate::kObserve;
     case Rule::kStorageOffset:
       require(recording, self, Fact::kOffset);
       return done(recording, integer(recording, tensor->storage_offset()), result);

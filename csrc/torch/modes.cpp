@@ -2,6 +2,8 @@
 //
 // A mode that was read is a constant: the state guard proves it at entry, and the trace changes modes only with
 // constants. Getters of what the state guard leaves out are called again at replay, once a trace.
+#include <algorithm>
+
 #include "common/ref.h"
 #include "torch/calls.h"
 #include "torch/literals.h"
@@ -83,6 +85,12 @@ bool constants_only(const Recording& recording) {
   return true;
 }
 
+// A size is the only thing that is given to a new level and may be another one the next time.
+bool has_fixed_arguments(const Recording& recording) {
+  return std::all_of(recording.args.begin(), recording.args.end(),
+                     [](const Arg& arg) { return arg.kind == ArgKind::kInt || arg.kind == ArgKind::kString; });
+}
+
 // The getter of each mode that setters of kSetAgain set.
 constexpr std::pair<const char*, const char*> kGetters[] = {
     {"_dynamo.eval_frame.set_eval_frame", "_dynamo.eval_frame.get_eval_frame_callback"},
@@ -133,7 +141,8 @@ CallFate begin_mode(Recording& recording, const CallSite&, Val* result) {
       *result = Val::constant(recording.callable->name == "_is_tracing" ? Py_False : Py_None);
       return CallFate::kDone;
     case Rule::kItself:
-      if (recording.operands != 1 || recording.arg(0).kind != ArgKind::kTensor) return CallFate::kUnknown;
+      if (recording.operands != 1 || recording.arg(0).kind != ArgKind::kTensor || !is_plain(recording.arg(0).tensor))
+        return CallFate::kUnknown;
       *result = recording.arg(0).value;
       return CallFate::kDone;
     case Rule::kOnce:
@@ -150,6 +159,8 @@ CallFate begin_mode(Recording& recording, const CallSite&, Val* result) {
       return constants_only(recording) && is_guarded(recording) ? CallFate::kObserve : CallFate::kUnknown;
     case Rule::kSetAgain:
       return begin_set_again(recording, result);
+    case Rule::kLevel:
+      return has_fixed_arguments(recording) ? CallFate::kObserve : CallFate::kUnknown;
     case Rule::kSetGrad:
       // The mode of before is a constant, too: to set it once more does nothing, and would split a segment.
       if (constants_only(recording) && recording.operands == 1 && recording.arg(0).kind == ArgKind::kBool &&
@@ -188,6 +199,9 @@ bool finish_mode(Recording& recording, const CallSite& site, PyObject* object, V
       api.emit(std::make_unique<SetGradOp>(recording.arg(0).integer != 0), {}, {}, false);
       *result = Val::constant(Py_None);
       return true;
+    case Rule::kLevel:
+      recording.has_levels = true;
+      [[fallthrough]];
     case Rule::kSetMode:
       return finish_callable(recording, site, object, result);
     default:

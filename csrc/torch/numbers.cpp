@@ -199,7 +199,7 @@ Val emit_truth(Recording& recording, Val tensor) {
 }
 
 bool finish_contiguous(Recording& recording, const CallSite&, PyObject* object, Val* result) {
-  if (recording.arg(0).kind != ArgKind::kTensor || recording.operands > 2 || !is_plain_tensor(object)) return false;
+  if (recording.arg(0).kind != ArgKind::kTensor || recording.operands > 2 || !recording.follows(object)) return false;
   at::MemoryFormat format = at::MemoryFormat::Contiguous;
   if (recording.operands == 2) {
     if (recording.arg(1).kind != ArgKind::kMemoryFormat) return false;

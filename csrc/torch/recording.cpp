@@ -70,7 +70,7 @@ bool Recording::convert(const Operand& operand, size_t slot, int depth) {
   PyTypeObject* type = Py_TYPE(object);
   arg.type = operand.value.is_reg() ? api.facts(operand.value).type : type;
   if (is_tensor_type(type)) {
-    bool usable = operand.value.is_reg() && api.facts(operand.value).rep == Rep::kTensor && is_plain_tensor(object);
+    bool usable = operand.value.is_reg() && api.facts(operand.value).rep == Rep::kTensor && follows(object);
     arg.kind = usable ? ArgKind::kTensor : ArgKind::kOther;
     if (usable) {
       if (!api.check_class(operand)) return stopped = true, false;

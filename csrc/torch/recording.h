@@ -72,6 +72,14 @@ class Recording {
   const Arg& arg(size_t i) const { return args[i]; }
   const Arg& child(const Arg& parent, size_t i) const { return args[parent.first + i]; }
 
+  // The recording can follow what is done to this tensor.
+  bool follows(const Impl* tensor) const noexcept {
+    return has_levels ? is_plain_or_wrapped(tensor) : is_plain(tensor);
+  }
+  bool follows(PyObject* object) const noexcept {
+    return has_levels ? is_plain_or_wrapped_tensor(object) : is_plain_tensor(object);
+  }
+
   Known& known(Val reg);
   void forget_layouts();   // an operator changed sizes, strides or storage in place
   void forget_autograd();  // an operator wrote in place: requires_grad and is_leaf may differ now
@@ -103,6 +111,7 @@ class Recording {
   std::vector<std::pair<PyObject*, PyObject*>>
       checked_getters;  // mode getters checked in this trace (borrowed, never compared deeply)
   bool stopped = false;
+  bool has_levels = false;         // the trace opens levels of torch.func: wrapped tensors are among its registers
   uint32_t unexpected_before = 0;  // operators outside of observed calls, when an idle call began
 
  private:

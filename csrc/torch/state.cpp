@@ -182,6 +182,13 @@ const c10::DispatchKeySet& usual_keys() {
   return keys;
 }
 
+// Keys that a thread includes, too, while a level of torch.func is open.
+const c10::DispatchKeySet& levels() {
+  static const c10::DispatchKeySet keys(
+      {c10::DispatchKey::FuncTorchDynamicLayerFrontMode, c10::DispatchKey::FuncTorchDynamicLayerBackMode});
+  return keys;
+}
+
 }  // namespace
 
 std::unique_ptr<StateGuard> capture_state() {
@@ -213,7 +220,7 @@ bool runs_saved_hooks() noexcept {
          !keeps_to_itself(at::SavedTensorDefaultHooks::get_tls_state().stack.top().first.ptr(getPyInterpreter()));
 }
 
-const char* must_step_aside(bool recording) noexcept {
+const char* must_step_aside(bool recording, bool has_levels) noexcept {
   using at::impl::PythonTorchFunctionTLS;
   if (torch::jit::tracer::isTracing()) return "torch.jit is tracing";
   if (PythonTorchFunctionTLS::stack_len() != 0) return "a __torch_function__ mode is active";
@@ -226,6 +233,7 @@ const char* must_step_aside(bool recording) noexcept {
   if (!recording && !at::SavedTensorDefaultHooks::get_tls_state().stack.empty()) return "saved-tensor hooks are set";
   if (is_profiled()) return "a profiler is on";  // replays go on under it
   c10::DispatchKeySet included = c10::impl::tls_local_dispatch_key_set().included_;
+  if (has_levels) included = included - levels();
   if (!(included - usual_keys()).empty()) return "a transformation of torch.func or another dispatcher mode is active";
   return capture_under_way();
 }

@@ -25,8 +25,9 @@ class CapturedAside {
   StateGuard* latest_;
 };
 
-// Why nothing is recorded now, or null; `recording`: one is under way on this thread. GIL held.
-const char* must_step_aside(bool recording) noexcept;
+// Why nothing is recorded now, or null; `recording`: one is under way on this thread; `has_levels`: it has opened levels
+// of torch.func. GIL held.
+const char* must_step_aside(bool recording, bool has_levels) noexcept;
 
 // What an operator under gradients saves for its backward pass is handed to functions of Python.
 bool has_saved_hooks() noexcept;

@@ -29,6 +29,18 @@ inline bool is_plain(const Impl* impl) noexcept {
   return !impl->key_set().has_any(kNotPlain) && !impl->has_symbolic_sizes_strides();
 }
 
+// What the transformations of torch.func wrap tensors in. Operators take such a tensor as they take any other.
+inline const c10::DispatchKeySet kWrappers{c10::DispatchKey::FuncTorchBatched, c10::DispatchKey::FuncTorchGradWrapper};
+
+inline bool is_plain_or_wrapped(const Impl* impl) noexcept {
+  return !(impl->key_set() - kWrappers).has_any(kNotPlain) && !impl->has_symbolic_sizes_strides();
+}
+
+// A level of torch.func is open on this thread.
+inline bool in_level() noexcept {
+  return c10::impl::tls_is_dispatch_key_included(c10::DispatchKey::FuncTorchDynamicLayerFrontMode);
+}
+
 inline bool is_tensor_type(PyTypeObject* type) noexcept {
   return THPVariable_CheckTypeExact(type);
 }
@@ -45,6 +57,11 @@ inline PyObject* object_of(const Impl* tensor) noexcept {
 
 inline bool is_plain_tensor(PyObject* object) noexcept {
   return is_tensor_type(Py_TYPE(object)) && THPVariable_Unpack(object).defined() && is_plain(impl_of(object));
+}
+
+inline bool is_plain_or_wrapped_tensor(PyObject* object) noexcept {
+  return is_tensor_type(Py_TYPE(object)) && THPVariable_Unpack(object).defined() &&
+         is_plain_or_wrapped(impl_of(object));
 }
 
 // A handle that shares the tensor of a register.

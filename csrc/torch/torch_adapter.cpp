@@ -74,7 +74,9 @@ class TorchAdapter final : public Adapter {
     static PyTypeObject* const types[] = {&THPSizeType, nullptr};
     return types;
   }
-  bool is_tensor(PyObject* object) const noexcept override { return is_plain_tensor(object); }
+  bool is_tensor(PyObject* object) const noexcept override {
+    return t_recording != nullptr ? t_recording->follows(object) : is_plain_tensor(object);
+  }
   uint64_t tensor_kind(PyObject* tensor) const noexcept override { return kind_of(tensor); }
   int64_t tensor_elements(PyObject* tensor) const noexcept override { return elements_of(tensor); }
   bool claims(PyObject* callable) const noexcept override { return find_callable(callable) != nullptr; }
@@ -95,7 +97,9 @@ class TorchAdapter final : public Adapter {
   }
 
   const char* written_method() const noexcept override { return "forward"; }
-  const char* must_step_aside() noexcept override { return torch_adapter::must_step_aside(t_recording != nullptr); }
+  const char* must_step_aside() noexcept override {
+    return torch_adapter::must_step_aside(t_recording != nullptr, t_recording != nullptr && t_recording->has_levels);
+  }
   std::unique_ptr<StateGuard> capture_state() override {
     if (t_recording == nullptr) t_unreplayable = nullptr;  // one begins
     return torch_adapter::capture_state();
@@ -294,6 +298,7 @@ CallFate TorchAdapter::begin_rule(Recording& recording, const CallSite& site, Va
     case Rule::kSetGrad:
     case Rule::kSetAgain:
     case Rule::kSetMode:
+    case Rule::kLevel:
     case Rule::kTorchFunction:
     case Rule::kItself:
     case Rule::kOnce:
@@ -372,6 +377,7 @@ bool TorchAdapter::finish_rule(Recording& recording, const CallSite& site, PyObj
     case Rule::kDtype:
     case Rule::kDevice:
     case Rule::kKeys:
+    case Rule::kWrapped:
       return finish_attribute(recording, site, object, result);
     default:
       return finish_mode(recording, site, object, result);

@@ -19,7 +19,7 @@ from typing import Any, Literal
 from pijit import _torch_objects
 from pijit.errors import ExportError
 from pijit.graph import vocabulary
-from pijit.graph.build import effects, functions, higher_order, lists, operators, python_calls, trace_rows
+from pijit.graph.build import effects, functions, higher_order, lists, operators, python_calls, trace_rows, transforms
 from pijit.graph.build.arguments import Leaf, is_shallow
 from pijit.graph.build.autocast import Modes
 from pijit.graph.build.making import MAKERS, Making, computed
@@ -116,6 +116,8 @@ class Builder(Making):
         self._inputs: dict[int, Value] = {}
         self._known_kinds: dict[int | None, str] = {}  # of registers that the trace has as objects
         self.applied: dict[str, functions.Call] = {}  # calls that stand for operators, by their first results
+        self.enabled = True  # gradients were on when the call began
+        self._of_torch: dict[str, Any] = {}  # functions of torch that nodes call, by their origins
         self.modes: Modes | None = None  # of autocast, where casts will be made of them
         self._effects: list[Effect] = []
         for leaf in leaves:
@@ -143,6 +145,12 @@ class Builder(Making):
         return self._finished(outputs)
 
     def _finished(self, outputs: Any) -> Graph:
+        if any(node.op == transforms.OPEN for node in self._nodes):
+            self._nodes, stretches = transforms.folded(self._nodes, outputs, self._of_torch, self.enabled)
+            casts = {} if self.modes is None else self.modes.under  # which a stretch would lose
+            self.applied |= {
+                name: each for name, each in stretches.items() if not any(id(node) in casts for node in each.nodes)
+            }
         nodes = self._needed(outputs)
         return Graph(
             self._name,
@@ -438,6 +446,9 @@ class Builder(Making):
             return
         registers = [each for one in call["results"] for each in (one if isinstance(one, list) else [one])]
         arguments = [(name, self._operand(call["name"], name, value)) for name, value, _ in call["arguments"]]
+        if transforms.is_level(call["name"]):
+            self._level(row, call, [value for _, value in arguments], registers)
+            return
         if self.modes is not None and self.modes.changes(call["name"], [value for _, value in arguments]):
             self._registers.update((each, Opaque("a number")) for each in registers if each is not None)
             return
@@ -490,6 +501,17 @@ class Builder(Making):
             aliases=aliases if any(aliases) else (),
             random=call["random"],
         )
+
+    def _level(self, row: Mapping[str, Any], call: Mapping[str, Any], given: list[Any], registers: list[Any]) -> None:
+        """A call that opens or closes a level of torch.func, or wraps a tensor there."""
+        function = call["callable"]
+        origin = f"{transforms.PREFIX}{function.__name__}"
+        if not transforms.emits(call["name"], registers):
+            return
+        results = tuple(self._result(each, origin, self._kind(each)) for each in registers)
+        op = call["name"] if call["name"] in {transforms.OPEN, transforms.CLOSE} else origin
+        self._of_torch[origin] = function
+        self._emit(row, op, {f"x{at}": each for at, each in enumerate(given)}, results, origin=origin)
 
     def _with_sizes(self, row: Mapping[str, Any], call: Mapping[str, Any], arguments: list[Any]) -> Mapping[str, Any]:
         """The call with numbers in the place of tensors among sizes: `torch.zeros(x.max() + 1, 6)`."""
@@ -651,12 +673,29 @@ class Builder(Making):
     def _backward(self, row: Mapping[str, Any], call: python_calls.EngineCall) -> None:
         """The call of the engine; one that gives gradients instead of keeping them stays a call of Python."""
         sides = [plain(self._argument(each)) for each in (call.roots, call.gradients, call.inputs)]
+        if not call.accumulate and self._in_transform and not any(map(holds_opaque, sides)):
+            self._gives_gradients(row, call, sides)
+            return
         if not call.accumulate or any(map(holds_opaque, sides)):
             self._foreign(row, "run_backward")
             return
         names = ("roots", "gradients", "inputs")
         flags = {"keep_graph": call.keep_graph, "create_graph": call.create_graph}
         self._emit(row, "backward", {**dict(zip(names, sides, strict=True)), **flags}, ())
+
+    @property
+    def _in_transform(self) -> bool:
+        """The engine may go through what a transformation of torch.func has done."""
+        return any(node.op == transforms.OPEN for node in self._nodes)
+
+    def _gives_gradients(self, row: Mapping[str, Any], call: python_calls.EngineCall, sides: list[Any]) -> None:
+        """The call of the engine that gives gradients to a transformation."""
+        found = operators.registers(self._data, row["out"], len(sides[2]))
+        places = [each if each is not None else -1 - row["out"] * 64 - at for at, each in enumerate(found)]
+        self._known_kinds.update((each, "tensor") for each in places)
+        results = tuple(self._result(each, "grad") for each in places)
+        self._registers[row["out"]] = results
+        self._emit(row, transforms.ENGINE, transforms.engine(call, *sides), results)
 
     def _within(self, value: Any) -> Iterator[Value]:
         """What of the graph stands in a value of the trace, however deep."""

@@ -87,7 +87,7 @@ def captured(
             raise ExportError(why_not(fn, report))
         data = _core.trace_data(root, 0)
         builder = _builder(fn, data, args, kwargs, found, decisions=decisions)
-        builder.modes = modes
+        builder.modes, builder.enabled = modes, enabled
         graph = builder.build()
     finally:
         _core.remove_root(root)

@@ -2,7 +2,7 @@
 
 The recorder leaves `apply` to CPython, since C++ calls the forward pass. Where no gradients are computed in the call,
 it is traced once more, on tensors without data: `forward` of the function is called a second time for that. What torch
-cannot trace stays a call of Python. `higher_order` has other calls for which the same is done.
+cannot trace stays a call of Python. `transforms` has stretches of nodes for which the same is done.
 """
 
 import sys

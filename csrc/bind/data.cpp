@@ -26,6 +26,7 @@
 #include "ir/log.h"
 #include "ir/print.h"
 #include "ir/scalars.h"
+#include "plan/segment.h"
 
 namespace py = pybind11;
 
@@ -463,7 +464,9 @@ class TraceData {
 
 py::dict trace_data(const Root& root, const Trace& trace) {
   const cpython::GcPause pause;  // what is known to be alive stays so
-  const ObjectSet proven = proven_objects(trace, root.owner.living());
+  const Segments* segments = trace.segments.get();
+  const ObjectSet proven =
+      proven_objects(trace, root.owner.living(), segments == nullptr ? nullptr : segments->arguments.get());
   const Printer printer(trace, false, &proven);
   TraceData data(trace, printer);
   py::dict view;

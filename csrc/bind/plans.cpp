@@ -10,6 +10,7 @@
 #include "cpython/collector.h"
 #include "exec/plans.h"
 #include "exec/replay.h"
+#include "guard/proven.h"
 #include "hook/beside.h"
 #include "hook/events.h"
 #include "ir/scalars.h"
@@ -173,6 +174,9 @@ void take_offer(Offer offer) {
     if (found == root->traces.end()) continue;
     const Ref market = market_of(*offer.segment, *root);
     if (!market) return;
+    const std::shared_ptr<Segments>& segments = (*found)->segments;
+    if (segments != nullptr && !segments->arguments)
+      segments->arguments = living_arguments(**found, root->owner.living());
     try {
       const py::object place = py::cast(Place(offer, root, *found));
       const py::handle asked(market.get()), inputs(offer.inputs.get()), outputs(offer.outputs.get());

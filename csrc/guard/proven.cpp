@@ -131,12 +131,44 @@ class Walk {
   ObjectSet found_;
 };
 
+// All containers that the garbage collector knows; null: an error.
+Ref all_containers() noexcept {
+  const Ref collector = Ref::steal(PyImport_ImportModule("gc"));
+  return collector ? Ref::steal(PyObject_CallMethod(collector.get(), "get_objects", nullptr)) : Ref();
+}
+
 }  // namespace
 
-ObjectSet proven_objects(const Trace& trace, PyObject* start) {
+Ref living_arguments(const Trace& trace, PyObject* start) noexcept {
+  std::unordered_set<PyObject*> wanted;
+  for (const Guard& guard : trace.guards)
+    if (guard.op == GuardOp::kIs && guard.subject.is_reg() && guard.expected != nullptr) wanted.insert(guard.expected);
+  if (!wanted.empty())
+    for (PyObject* object : proven_objects(trace, start)) wanted.erase(object);
+  Ref found = Ref::steal(PyList_New(0));
+  // The list is gone before anyone can see that it held a container that is not finished.
+  const Ref all = found && !wanted.empty() ? all_containers() : Ref();
+  for (Py_ssize_t i = 0; all && i < PyList_GET_SIZE(all.get()); ++i) {
+    PyObject* object = PyList_GET_ITEM(all.get(), i);
+    if (wanted.count(object) == 0) continue;
+    const Ref weak = Ref::steal(PyWeakref_NewRef(object, nullptr));
+    if (weak && PyList_Append(found.get(), weak.get()) != 0) found = Ref();
+    PyErr_Clear();
+  }
+  PyErr_Clear();
+  return found;
+}
+
+ObjectSet proven_objects(const Trace& trace, PyObject* start, PyObject* arguments) {
   Walk walk(trace);
   walk.add(start);
   if (start != nullptr) walk.add(reinterpret_cast<PyObject*>(Py_TYPE(start)));
+  for (Py_ssize_t i = 0; arguments != nullptr && i < PyList_GET_SIZE(arguments); ++i) {
+    PyObject* object = PyWeakref_GET_OBJECT(PyList_GET_ITEM(arguments, i));
+    if (object == Py_None) continue;
+    walk.add(object);
+    walk.add(reinterpret_cast<PyObject*>(Py_TYPE(object)));
+  }
   // A guard may speak of what only a later one leads to, such as the class in the `__class__` cell of a method.
   for (size_t before = 0; before != walk.count();) {
     before = walk.count();

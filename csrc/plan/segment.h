@@ -54,6 +54,7 @@ struct Segments {
   uint32_t operators = 0;   // of the whole trace
   bool has_market = false;  // of the root
   Vec<bool> varying;        // by node: it belongs to none, since its forms vary; empty: none does
+  Ref arguments;            // of living_arguments(), guard/proven.h; null: not asked for
 };
 
 // What a market needs to make plans: copies of the free inputs and of the outputs of one native replay. Or to judge

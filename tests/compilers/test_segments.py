@@ -6,9 +6,11 @@ again. A backend of these tests counts its runs, so that a test knows who answer
 
 from __future__ import annotations
 
+import gc
 import subprocess
 import sys
 import tempfile
+import weakref
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -622,3 +624,37 @@ def test_a_replay_is_left_where_a_weight_is_let_go(counting: Counting) -> None:
     assert torch.equal(fast(x), branch(x))
     x = torch.full((3, 8), 5.0)
     assert torch.equal(fast(x), branch(x))
+
+
+def test_a_module_that_is_an_argument(counting: Counting) -> None:
+    """Its weights are found as those of a module that the function knows; another module has a trace of its own."""
+    ours, other = layers(), layers()
+    with torch.no_grad():
+        other[0].weight.mul_(2)
+    fast = pijit.jit(lambda module, x: module(x), backend="counting")
+    x, y = torch.randn(3, 8), torch.randn(5, 8)
+    for module in (ours, other):
+        settled(fast, module, x)
+        before = counting.runs
+        assert torch.equal(fast(module, x), module(x))
+        assert torch.equal(fast(module, y), module(y))
+        assert counting.runs > before
+        module[2].weight.data.mul_(3)
+        assert torch.equal(fast(module, x), module(x))
+        module[2].weight = nn.Parameter(torch.ones(16, 16))
+        assert torch.equal(fast(module, x), module(x))
+
+
+def test_a_module_that_is_an_argument_may_die(counting: Counting) -> None:
+    fast = pijit.jit(lambda module, x: module(x), backend="counting")
+    x = torch.randn(3, 8)
+    for _ in range(6):
+        module = layers()
+        with torch.no_grad():
+            module[0].bias.fill_(counting.compiled)
+        gone = weakref.ref(module)
+        settled(fast, module, x)
+        assert torch.equal(fast(module, x), module(x))
+        del module
+        gc.collect()
+        assert gone() is None

@@ -249,17 +249,16 @@ def test_as_plain(f: Any, needs_grad: bool) -> None:
 
 
 # Functions of Python that a replay cannot be left in stand in the middle of these, or state that is new in each call.
-IN_PARTS = [pulled_back, pulled_back_under_vmap, called_with, ensemble, adapted]
+IN_PARTS = [pulled_back, pulled_back_under_vmap, called_with, gradients_of_samples, ensemble, adapted]
 
 
 @pytest.mark.parametrize("f", [f for f in EACH if f not in IN_PARTS], ids=lambda f: f.__name__)
-def test_a_trace_has_the_whole_call(f: Any) -> None:
+def test_one_trace_has_the_whole_call(f: Any) -> None:
     fast = pijit.jit(f)
     for seed in range(4):
         same(f, fast, data((4, 3), seed).abs())
-    traces = pijit.traces(fast)
-    assert 1 <= len(traces) <= 2  # a second one where dicts of modules are written to and put back
-    assert [(trace.ends, trace.stop) for trace in traces] == [("return", None)] * len(traces)
+    (trace,) = pijit.traces(fast)
+    assert (trace.ends, trace.stop) == ("return", None)
     before = pijit.stats()["replays"]
     same(f, fast, data((4, 3), 7).abs())
     assert pijit.stats()["replays"] > before

@@ -23,6 +23,7 @@ import gc
 import sys
 import threading
 import time
+import weakref
 from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from pathlib import Path
@@ -132,10 +133,11 @@ class _Pool:
 
         self.lock = threading.Lock()
         self.side = torch.Stream(device)  # where captures are made
-        self.users = 0
+        self.graphs: weakref.WeakSet[_Recording] = weakref.WeakSet()  # that have memory of it
         self.handle: Any = None
         self.last: Any = None  # the stream on which a graph ran last
-        self.lent: dict[int, _Lent] = {}  # by address: what graphs write to each time
+        # By address: what graphs write to each time.
+        self.lent: weakref.WeakValueDictionary[int, _Lent] = weakref.WeakValueDictionary()
         self.left: list[tuple[Any, Sequence[Any]]] = []  # inputs of graphs that are gone, and the stream they are of
         self._runtime = runtime
 
@@ -157,7 +159,7 @@ class _Pool:
 
     def _for_graphs(self) -> Any:
         """The pool of the allocator; one that no graph has any longer is gone."""
-        if self.users == 0:
+        if not self.graphs:
             self.handle = self._runtime.graph_pool_handle()
         return self.handle
 
@@ -337,7 +339,7 @@ class _Captured:
             with torch.accelerator.device_index(stream.device_index):
                 recording, made = self._record(inputs, stream)
             self._recordings[even] = recording
-            self._pool.users += 1
+            self._pool.graphs.add(recording)
             self._pool.lent.update({kept.address: kept for kept in recording.lent if kept is not None})
             return made
 
@@ -379,7 +381,7 @@ class _Captured:
 
     def _drop(self, recording: _Recording) -> None:
         recording.graph.reset()
-        self._pool.users -= 1
+        self._pool.graphs.discard(recording)
         self._pool.left.append(recording.left)
         for kept in recording.lent:
             if kept is not None:

@@ -93,9 +93,9 @@ tests, beside a torch for CUDA; those of the core and of `tests/torch` pass. Oth
 | on the device "meta" | yes | everywhere |
 | sparse, nested or quantised, on any device | no, CPython computes with them | everywhere |
 
-`make test-cuda` has run once, on an H200, with CPython 3.12.3 and PyTorch 2.11.0 for CUDA 13.0; nothing else has run
-on a GPU. `make test` runs their scenarios on a second device in the memory of the CPU, a backend of PyTorch with two
-devices, streams, generators, captures and graphs.
+`make test-cuda` and `bench/gpu.py` ([figures](gpu.md)) have run on an H200, with CPython 3.12.3 and PyTorch 2.11.0 for
+CUDA 13.0; nothing else has run on a GPU. `make test` runs their scenarios on a second device in the memory of the CPU,
+a backend of PyTorch with two devices, streams, generators, captures and graphs.
 
 A trace that touches a device other than the CPU is for one current device of its kind, one current stream and one dtype
 of autocast; with others it is recorded again. A stream or device that is entered inside of it is entered by a call that
@@ -104,8 +104,10 @@ fails is put back. While a stream is captured, as for a CUDA graph, CPython runs
 torch.device(...)` and after `torch.set_default_device(...)`, too: they put a function of Python before every call.
 
 The backend `cudagraphs` captures the operators of a segment in a call of the program, once for each form of its
-inputs, and again when weights have moved or a setting by which kernels are chosen has changed. Inputs are copied in
-and results out. What waits for the device or has tensors of the CPU stands between graphs; a segment that draws
+inputs that was met twice, and again when weights have moved or a setting by which kernels are chosen has changed. No
+call captures twice. Where sizes keep changing, as with a cache that grows, a segment is cut at the operators whose
+sizes change: native replay launches these, and what is between them is captured once for all sizes. Inputs are copied
+in and results out. What waits for the device or has tensors of the CPU stands between graphs; a segment that draws
 random numbers is replayed natively. CUDA raises in a thread that synchronizes the device beside a capture, so no other
 thread runs Python meanwhile, which is for a few milliseconds. A segment with an operator that is written in Python is
 captured only while there are no other threads. `options={{"always": True}}` keeps a graph that wins no time. Its graphs

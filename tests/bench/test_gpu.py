@@ -19,10 +19,16 @@ pytestmark = pytest.mark.torch
 
 @pytest.fixture
 def gpu(monkeypatch):
+    """The module, and those of bench/ beside it. Modules of other folders, such as a `report`, have the same names."""
+    names = {path.stem for path in BENCH.glob("*.py")}
+    before = {name: sys.modules.pop(name) for name in names & set(sys.modules)}
     monkeypatch.syspath_prepend(str(BENCH))
     import gpu
 
-    return gpu
+    yield gpu
+    for name in names & set(sys.modules):
+        del sys.modules[name]
+    sys.modules.update(before)
 
 
 def run(folder, *arguments):

@@ -35,7 +35,6 @@ class Survey {
 
  private:
   void look_at(uint32_t reg, const Reg* regs);
-  bool has_varied(uint32_t reg) const noexcept { return varied_.count(reg) != 0; }
 
   const Segment& segment_;  // which has this
   std::vector<Step> steps_;

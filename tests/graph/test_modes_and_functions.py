@@ -110,12 +110,19 @@ def test_autocast_around_the_capture():
     assert torch.is_autocast_enabled("cpu") is False
 
 
-def test_what_autocast_does_inside_an_operator_is_refused():
-    gru = torch.nn.GRU(6, 4)
+@pytest.mark.parametrize("kind", [torch.nn.LSTM, torch.nn.GRU])
+def test_what_autocast_does_inside_an_operator_is_refused(kind):
+    layer, x = kind(6, 4), torch.randn(3, 2, 6)
 
     def call(x):
         with torch.autocast("cpu", dtype=torch.bfloat16):
-            return gru(x)[0]
+            return layer(x)[0]
 
-    with pytest.raises(ExportError, match="aten::gru.input is called under autocast"):
-        pijit.graph.capture(call, torch.randn(3, 2, 6))
+    try:
+        call(x)
+    except RuntimeError as error:
+        if "could not create a primitive" not in str(error):
+            raise
+        pytest.skip("oneDNN has none of these in bfloat16 for this processor")
+    with pytest.raises(ExportError, match=f"aten::{kind.__name__.lower()}.input is called under autocast"):
+        pijit.graph.capture(call, x)

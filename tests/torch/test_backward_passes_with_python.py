@@ -1,5 +1,6 @@
-# mypy: disable-error-code="no-untyped-call,no-any-return,func-returns-value,operator,unused-ignore,override"
 """Steps whose backward pass runs functions of Python, or keeps a graph: replayed to the end, all bits as in eager."""
+
+# mypy: disable-error-code="no-untyped-call,no-any-return,func-returns-value,operator,unused-ignore,override"
 
 from collections.abc import Callable
 from typing import Any

@@ -1,7 +1,8 @@
-# mypy: disable-error-code="no-untyped-call,no-any-return,func-returns-value,operator,unused-ignore"
 """Steps whose saved tensors go through functions of Python, as those of checkpoints do: replayed to the end, all bits
 as in plain Python.
 """
+
+# mypy: disable-error-code="no-untyped-call,no-any-return,func-returns-value,operator,unused-ignore"
 
 from collections.abc import Callable
 from typing import Any

@@ -20,7 +20,7 @@ from pijit._formats.fx import check_branches
 from pijit._formats.fx.branches import BranchLowering
 from pijit.errors import ExportError
 from pijit.graph.model import Graph, Value
-from pijit.graph.model.branches import all_nodes, check_dtypes, has_branches, is_branch
+from pijit.graph.model.branches import all_nodes, check_dtypes, check_turns, has_branches, is_branch
 from pijit.graph.model.sizes import example_shape, folded
 
 NAME = "exported_program"
@@ -48,6 +48,7 @@ def make(graph: Graph, *, dynamic: Any = None) -> Any:
     check_branches(graph, NAME)
     for node in filter(is_branch, all_nodes(graph)):
         check_dtypes(node, "torch.export")
+    check_turns(graph, "torch.export")
     if has_branches(graph):  # a number that is known is given to no operator of a branch
         graph = folded(graph)
     leaves, structure = tree_flatten(graph.outputs)

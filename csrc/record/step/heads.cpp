@@ -91,6 +91,14 @@ bool is_of_data(const Node& node) {
   return std::find(std::begin(kNames), std::end(kNames), name) != std::end(kNames);
 }
 
+// The number is a size of a tensor, which may be another one in the next turn.
+bool is_size(const Node& node) {
+  if (node.adapter_op == nullptr) return false;
+  const OperatorCall call = node.adapter_op->call();
+  const std::string_view name = call.name;
+  return name == "tensor::size" || name == "tensor::numel";
+}
+
 }  // namespace
 
 const std::vector<Heads::Head>& Heads::of(PyCodeObject* code) {
@@ -118,26 +126,34 @@ Val as_register(Recorder& recorder, Val number) {
 
 namespace {
 
-// Looks at the nodes that came since it was last called: which numbers data decides, and how often something was
-// decided on one.
+// Looks at the nodes that came since it was last called: which numbers data or sizes decide, and how often something
+// was decided on one. A size that the program takes as it is, as for the length of a range, decides nothing in a turn.
 void count_decisions(Recorder& recorder) {
   recorder.loop_heads()->seen =
       std::min(recorder.loop_heads()->seen, static_cast<uint32_t>(recorder.trace().nodes.size()));
   recorder.loop_heads()->of_data.resize(recorder.trace().regs.size(), false);
+  recorder.loop_heads()->of_size.resize(recorder.trace().regs.size(), false);
   const auto flagged = [&](Val value) { return value.is_reg() && recorder.loop_heads()->of_data[value.index()]; };
+  const auto sized = [&](Val value) { return value.is_reg() && recorder.loop_heads()->of_size[value.index()]; };
   for (; recorder.loop_heads()->seen < recorder.trace().nodes.size(); ++recorder.loop_heads()->seen) {
     const Node& node = recorder.trace().nodes[recorder.loop_heads()->seen];
     const bool guards =
         node.op == Op::kGuardBool || node.op == Op::kGuardInt || node.op == Op::kGuardFloat || node.op == Op::kGuardIs;
-    if (guards) recorder.loop_heads()->decisions += flagged(node.a);
+    const bool chooses = node.op == Op::kGuardBool && sized(node.a);
+    if (guards) recorder.loop_heads()->decisions += flagged(node.a) || chooses;
     bool of_data = flagged(node.a) || flagged(node.b);
     for (uint32_t i = 0; i < node.count && node.op == Op::kPure; ++i)
       of_data = of_data || flagged(recorder.trace().operands[node.first + i]);
     if (node.op == Op::kScalar && node.aux == static_cast<uint32_t>(ScalarOp::kSame)) of_data = true;
-    if (node.out != kNone) recorder.loop_heads()->of_data[node.out] = of_data;
+    if (node.out != kNone) {
+      recorder.loop_heads()->of_data[node.out] = of_data;
+      recorder.loop_heads()->of_size[node.out] = sized(node.a) || sized(node.b);
+    }
     for (uint32_t i = 0; i < node.outs_count; ++i) {
       const uint32_t out = recorder.trace().outs[node.outs_first + i];
-      if (is_number(recorder.trace().regs[out].rep)) recorder.loop_heads()->of_data[out] = is_of_data(node);
+      if (!is_number(recorder.trace().regs[out].rep)) continue;
+      recorder.loop_heads()->of_data[out] = is_of_data(node);
+      recorder.loop_heads()->of_size[out] = is_size(node);
     }
   }
 }

@@ -2,8 +2,8 @@
 //
 // A recording unrolls every loop. To find the loop again, a capture needs what the slots held at the beginning of each
 // turn: a node Op::kLoopHead stands there. It also needs to know which numbers a turn has computed. Python's own
-// numbers fold to constants; where the loop decides on the data of a tensor, those in the variables that it assigns
-// become registers at the second turn (ScalarOp::kSame), and so do the numbers of its range.
+// numbers fold to constants; where the loop decides on the data of a tensor, or on a size, those in the variables that
+// it assigns become registers at the second turn (ScalarOp::kSame), and so do the numbers of its range.
 //
 // CPython 3.11 compiles the test of a `while` twice, before the loop and at the end of its body, and jumps back to the
 // body. Both copies have the same places in the source, so that a turn begins at the test, at either of the two.
@@ -40,6 +40,7 @@ class Heads {
   };
   std::map<std::pair<uint32_t, int>, Turn> turns;  // the last ones, by the number of the frame and the last jump back
   std::vector<bool> of_data;                       // registers of numbers that data, or a turn, decides
+  std::vector<bool> of_size;                       // registers of numbers that are sizes, or computed of them
 
  private:
   std::unordered_map<PyCodeObject*, std::vector<Head>> heads_;  // each is kept by the trace

@@ -20,6 +20,7 @@ from pijit._formats.stablehlo.module import Module
 from pijit.errors import ExportError, UsageError
 from pijit.graph.decompose import decomposed
 from pijit.graph.model import Graph
+from pijit.graph.model.branches import check_turns
 from pijit.graph.model.sizes import fixed
 from pijit.graph.run import having
 
@@ -52,6 +53,7 @@ def make(
     if parameters not in PARAMETERS:
         raise UsageError(f"parameters={parameters!r} is not one of {', '.join(map(repr, PARAMETERS))}")
     check_whole(graph, NAME)
+    check_turns(graph, "StableHLO")
     from pijit._formats.stablehlo import lower as stablehlo_lower
 
     options = (parameters == "constants", locations, platform)

@@ -1,8 +1,9 @@
 """Fills in dtype, shape and device of every value of a graph, by running it on tensors without data.
 
 Sizes of the inputs are symbols where `dynamic` allows it; torch's shape environment finds which of them the operators
-relate or fix. A size that was 0 or 1 is fixed: an operator treats these in a way of its own. So is one of which others
-are long expressions, as those of windows over an image are.
+relate or fix. A size that was 0 or 1 is fixed: an operator treats these in a way of its own. Only where `dynamic` names
+such an axis, another size stands for it (`asked_sizes.py`), and what the call did with 0 or 1 has to fit that one. A
+size of which others are long expressions, as those of windows over an image are, is fixed, too.
 
 A call is run once for each form of its arguments (`_Forms`): the layers of a model are alike, and a tensor without data
 stands for every other of its form. Some calls tell them apart: `squeeze_` changes the form of one, `nonzero` gives a
@@ -13,6 +14,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from pijit.graph.build.asked_sizes import Asked
 from pijit.graph.build.forms_without_data import FORMS
 from pijit.graph.model import Graph, Node, Slice, Value, replaced, values_of
 from pijit.graph.model.branches import given, graphs_of, is_branch, kind_of, outputs_of
@@ -37,16 +39,23 @@ _OF_INTS = {"scalar_isqrt", "scalar_gcd"}
 
 
 def typed(
-    graph: Graph, examples: Mapping[str, Any], dynamic: bool | None = None, free: set[tuple[str, int]] | None = None
+    graph: Graph,
+    examples: Mapping[str, Any],
+    dynamic: bool | Mapping[str, Any] | None = None,
+    free: set[tuple[str, int]] | None = None,
 ) -> Graph:
     """The graph with types.
 
     Args:
         graph: what the builder made.
         examples: the tensors of the inputs by name.
-        dynamic: False: every size is as in the examples; else sizes are symbols where the operators allow it.
+        dynamic: False: every size is as in the examples; else sizes are symbols where the operators allow it. Axes of
+            inputs by name: these, too, where the example has 0 or 1.
         free: these sizes alone are symbols, each by an input and an axis. Equal ones need not stay equal; without it
             equal sizes are taken to be one.
+
+    Raises:
+        ExportError: `dynamic` names an axis whose size a node fixes, with its line.
     """
     import sys
 
@@ -57,21 +66,26 @@ def typed(
         fixed.update((value.name, axis) for value in graph.inputs for axis in range(len(value.shape or ())))
         fixed -= free or set()
     shared = True
+    asked = Asked(dynamic, examples)
     while True:
         try:
-            return _Typing(graph, examples, fixed, _Forms(shared), free is None).run()
+            made = _Typing(graph, asked, fixed, _Forms(shared), free is None).run()
+            if asked.small:
+                asked.compare(typed(graph, examples), made)
+            return made
         except _TooComplex as too_complex:
+            asked.refuse(too_complex.axes, too_complex.node, "of which the sizes are long expressions")
             fixed |= too_complex.axes
         except _Distinct:
             shared = False
 
 
 class _TooComplex(Exception):
-    """A size is a long expression of the sizes of these axes, each an input and a number."""
+    """A size that a node gives is a long expression of the sizes of these axes, each an input and a number."""
 
-    def __init__(self, axes: set[tuple[str, int]]) -> None:
+    def __init__(self, axes: set[tuple[str, int]], node: Node) -> None:
         super().__init__()
-        self.axes = axes
+        self.axes, self.node = axes, node
 
 
 class _Distinct(Exception):
@@ -218,18 +232,17 @@ def _expression(size: Any) -> Any:
 
 
 class _Typing:
-    def __init__(
-        self, graph: Graph, examples: Mapping[str, Any], fixed: set[tuple[str, int]], forms: _Forms, equal: bool
-    ) -> None:
+    def __init__(self, graph: Graph, asked: Asked, fixed: set[tuple[str, int]], forms: _Forms, equal: bool) -> None:
         from torch._subclasses.fake_tensor import FakeTensorMode
         from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
-        self._graph = graph
+        self._graph, self._asked = graph, asked
         self._env = ShapeEnv(duck_shape=equal)
         self._mode = FakeTensorMode(shape_env=self._env, allow_non_fake_inputs=True)
         self._mode.cache_enabled = False  # `_Forms` is one
         self._scope = _Scope()
         self._values = self._scope.values
+        self._counted = False  # some size is one of which nothing is known
         self._names: dict[Any, str] = {}
         self._first: dict[Any, str] = {}
         self._axes: dict[Any, tuple[str, int]] = {}
@@ -238,7 +251,7 @@ class _Typing:
         self._types: dict[int, tuple[str, tuple[int | str, ...], str]] = {}
         for value in graph.inputs:
             if value.kind == "tensor":
-                self._values[value.name] = self._input(value, examples[value.name], fixed)
+                self._values[value.name] = self._input(value, asked.examples[value.name], fixed)
             else:
                 self._values[value.name] = _NUMBERS.get(value.kind)
         parameters: dict[Any, Any] = {}
@@ -286,10 +299,17 @@ class _Typing:
 
     def _steps(self, graph: Graph, scope: _Scope, call: Any) -> None:
         for at, node in enumerate(graph.nodes):
+            known = len(self._env.replacements)
             if is_branch(node):
                 self._branch(at, node, scope, call)
             else:
                 self._step(node, scope.values, call)
+            if self._asked.axes and len(self._env.replacements) > known:
+                self._asked.refuse(self._fixed_axes(), node, "which needs it to be so")
+
+    def _fixed_axes(self) -> set[tuple[str, int]]:
+        """The axes of inputs whose sizes are numbers by now."""
+        return {axis for symbol, axis in self._axes.items() if self._env.simplify(symbol).is_number}
 
     def _step(self, node: Node, values: dict[str, Any], call: Any) -> None:
         if node.op == "python::number":  # of a capture that keeps decisions: what it is in this call
@@ -323,14 +343,16 @@ class _Typing:
             return True
         return node.op in _OF_FLOATS | _OF_INTS and any(hasattr(each, "node") for each in given)
 
-    @staticmethod
-    def _decide(node: Node, values: Mapping[str, Any]) -> None:
+    def _decide(self, node: Node, values: Mapping[str, Any]) -> None:
         """A decision that holds for one number alone fixes the sizes that the number is made of."""
         import sympy
 
         held, expected = node.arguments["x"], node.arguments["expected"]
         made: Any = values[held.name] if isinstance(held, Value) else held
-        if node.origin or _is_of_data(made) or not hasattr(made, "node"):
+        if node.origin or _is_of_data(made):
+            return
+        self._asked.decide(node, made)
+        if not hasattr(made, "node"):
             return
         relation = made.node.expr
         is_equal = isinstance(relation, sympy.Eq if expected is True else sympy.Ne) and not relation.has(sympy.Mod)
@@ -348,13 +370,21 @@ class _Typing:
             made = self._forms.call(node, values, call)
         except Exception as error:
             known = of_data or isinstance(error, (*_unknown(), ZeroDivisionError))
+            if not known:
+                self._asked.fits(node, error)
             if not known and not (node.is_foreign and _has_no_form(error)):
                 raise
             values.update((value.name, None) for value in node.results if value is not None)
             return
-        bind(node, made, values)
+        if self._counted or not self._forms.shared:
+            made = self._open(made, [values[value.name] for value in node.operands])
+        try:
+            bind(node, made, values)
+        except ValueError:  # it gives more than in the call
+            self._asked.fits(node, ValueError(f"it gives {len(node.results)} in the call"))
+            raise
         for value in node.results:
-            self._look(value, values)
+            self._look(value, values, node)
 
     def _branch(self, at: int, node: Node, scope: _Scope, call: Any) -> None:
         """Both sides of a decision are run, and the turn of a loop; what is not the same in both is not known."""
@@ -377,46 +407,76 @@ class _Typing:
         scope.values.update((value.name, each) for value, each in zip(node.results, made, strict=True) if value)
 
     def _turns(self, node: Node, held: list[Any], run: Callable[[str], list[Any]]) -> list[Any]:
-        """What a loop carries; of a tensor that changes its type from turn to turn nothing is known."""
+        """What a loop carries. Of a size that changes from turn to turn nothing is known, nor of a dtype that does."""
         kinds = [kind_of(each) for each in given(node)[: len(node.results)]]
         for at, kind in enumerate(kinds):
             if kind != "tensor":
                 held[at] = self._env.create_unbacked_symint() if kind == "int" else _NUMBERS.get(str(kind), True)
+        changing: dict[int, set[int]] = {at: set() for at, kind in enumerate(kinds) if kind == "tensor"}
         before: list[Any] = []
-        while before != [each is None for each in held]:
-            before = [each is None for each in held]
+        while before != (now := [(held[at] is None, len(axes)) for at, axes in changing.items()]):
+            before = now
             turn = run("body")
-            for at, kind in enumerate(kinds):
-                if kind == "tensor":
-                    held[at] = self._either(held[at], turn[at])
+            for at, axes in changing.items():
+                held[at] = None if turn[at] is None else self._one_for_both(held[at], turn[at], axes)
         return held[: len(kinds)]
+
+    def _one_for_both(self, a: Any, b: Any, axes: set[int]) -> Any:
+        """What stands for either tensor: the first, but for its sizes along `axes`, to which those that differ come."""
+        if a is None or (a.dtype, a.device, a.dim()) != (b.dtype, b.device, b.dim()):
+            return None
+        differ = {at for at, pair in enumerate(zip(*map(self._shape, (a, b)), strict=True)) if pair[0] != pair[1]}
+        if differ <= axes:
+            return a
+        axes |= differ
+        return a.new_empty([self._any_size() if at in axes else size for at, size in enumerate(a.shape)])
+
+    def _open(self, made: Any, operands: list[Any]) -> Any:
+        """What an operator gives, with sizes of which nothing is known where two operands differ in such that data
+        decides. Torch takes them for equal, and one of them may be 1.
+        """
+        from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
+
+        if not hasattr(made, "layout"):
+            return made
+        sizes = list(made.shape)
+        for at in range(-len(sizes), 0):
+            given = {_expression(each.shape[at]) for each in operands if len(getattr(each, "shape", ())) >= -at}
+            differ = [size for size in given if free_unbacked_symbols(size)]
+            if len(differ) > 1 and _expression(sizes[at]) in given:
+                sizes[at] = self._any_size()
+        return made.new_empty(sizes) if any(a is not b for a, b in zip(sizes, made.shape, strict=True)) else made
+
+    def _any_size(self) -> Any:
+        """A size of which nothing is known."""
+        from torch.fx.experimental.symbolic_shapes import _constrain_range_for_size
+
+        size = self._env.create_unbacked_symint()
+        _constrain_range_for_size(size)
+        self._counted = True
+        return size
 
     def _either(self, a: Any, b: Any) -> Any:
         """What stands for one or the other; None: nothing can."""
         if a is None or b is None:
             return None
         if hasattr(a, "layout"):
-            return a if self._same_type(a, b) else None
+            return self._one_for_both(a, b, set())
         if isinstance(a, float | bool) or type(a).__name__ in {"SymBool", "SymFloat"}:
             return a
         return a if isinstance(a, int) and isinstance(b, int) and a == b else self._env.create_unbacked_symint()
 
-    def _same_type(self, a: Any, b: Any) -> bool:
-        """Both have one dtype, device and shape, as far as is known of their sizes by now."""
+    def _shape(self, tensor: Any) -> list[Any]:
+        return [size if isinstance(size, int) else self._env.simplify(size.node.expr) for size in tensor.shape]
 
-        def shape(tensor: Any) -> list[Any]:
-            return [size if isinstance(size, int) else self._env.simplify(size.node.expr) for size in tensor.shape]
-
-        return a.dtype == b.dtype and a.device == b.device and shape(a) == shape(b)
-
-    def _look(self, value: Value | None, values: Mapping[str, Any]) -> None:
+    def _look(self, value: Value | None, values: Mapping[str, Any], node: Node) -> None:
         """Ends the pass where a size has become a long expression: simplifying those takes minutes."""
         made: Any = None if value is None else values.get(value.name)
         for size in getattr(made, "shape", ()):
             if not isinstance(size, int) and size.node.expr.count_ops() > _LONGEST:
                 axes = {self._axes[symbol] for symbol in size.node.expr.free_symbols if symbol in self._axes}
                 if axes:
-                    raise _TooComplex(axes)
+                    raise _TooComplex(axes, node)
 
     def _size(self, size: Any) -> int | str:
         if isinstance(size, int):
@@ -449,6 +509,8 @@ class _Typing:
             if value.kind == "tensor" and hasattr(made, "dtype"):
                 dtype, shape, device = self._type(made)
                 new[value.name] = replace(value, dtype=dtype, shape=shape, device=device)
+            elif value.shape is not None and value.kind == "tensor":  # of one call, not of all turns
+                new[value.name] = replace(value, shape=None)
         nodes = []
         for at, node in enumerate(graph.nodes):
             arguments = {name: replaced(argument, new) for name, argument in node.arguments.items()}

@@ -1,6 +1,6 @@
 """Captures calls as a graph that has their decisions on data as "cond" and "while"."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from pijit import _core
@@ -14,8 +14,10 @@ from pijit.graph.decisions.lowering import lowered
 from pijit.graph.decisions.merging import Merging
 from pijit.graph.decisions.turns import TurnBuilder
 from pijit.graph.decisions.walkers import Call, Differs
-from pijit.graph.model import Graph
+from pijit.graph.model import Graph, Value
+from pijit.graph.model.branches import all_nodes, graphs_of
 from pijit.graph.model.functional import functional
+from pijit.graph.model.sizes import free_numbers
 
 
 def capture_branches(
@@ -64,10 +66,18 @@ def capture_branches(
         raise ExportError(f"{place}{why.what}{loops}") from None
     graph = lowered(merging, tree, calls[0].graph)
     sizes = [[value.shape for value in call.graph.inputs] for call in calls]
-    if all(each == sizes[0] for each in sizes):
+    known = all(value.shape is not None for value in _tensors_of(graph))
+    if known and all(each == sizes[0] for each in sizes):
         return graph
-    # One way fixes sizes that another leaves free.
+    # One way fixes sizes that another leaves free; or sizes change from turn to turn.
     return typed(graph, {leaf.name: leaf.tensor for leaf in leaves(fn, args, kwargs)}, dynamic)
+
+
+def _tensors_of(graph: Graph) -> Iterator[Value]:
+    """All that nodes give, also in the graphs in them, and what these are given."""
+    for node in all_nodes(graph):
+        given = [value for inner in graphs_of(node).values() for value in inner.inputs]
+        yield from (value for value in (*node.results, *given) if value is not None and value.kind == "tensor")
 
 
 def _recorded(fn: Any, caller: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], dynamic: Any, index: int) -> Call:
@@ -96,7 +106,8 @@ def _recorded(fn: Any, caller: Any, args: tuple[Any, ...], kwargs: Mapping[str, 
         stop = graph.nodes[-1]
         raise ExportError(f"{stop.place}: the call of {graph.name} was not recorded to its end: {stop.origin}")
     graph = functional(training_steps.without_modes(graph))
-    return Call(typed(graph, {leaf.name: leaf.tensor for leaf in found}, dynamic), builder.heads, index)
+    graph = typed(graph, {leaf.name: leaf.tensor for leaf in found}, dynamic)
+    return Call(graph, builder.heads, index, builder.ranges, free_numbers(graph))
 
 
 def _check_inputs(calls: Sequence[Call]) -> None:

@@ -38,6 +38,7 @@ from pijit.graph.decisions.walkers import (
     differing,
     holding,
     intersected,
+    is_of_size,
     meetings,
     pattern_of,
     turns_of,
@@ -178,8 +179,9 @@ class Merging:
 
     def _join(self, leader: Walker, walkers: list[Walker]) -> tuple[Node | None, dict[bool, list[Walker]]]:
         node = leader.next
+        decides = node.op == DECISION or is_of_size(node)
         wanted = {name: pattern_of(leader, each) for name, each in node.arguments.items() if name != "expected"}
-        if node.op == "check":
+        if node.op == "check" and not decides:
             wanted["expected"] = pattern_of(leader, node.arguments["expected"])
         same, others = [leader], []
         for walker in walkers:
@@ -191,12 +193,12 @@ class Merging:
             else:
                 wanted = both
                 same.append(walker)
-        if others and node.op != DECISION and node.op not in NUMBERS:
+        if others and not decides and node.op not in NUMBERS:
             raise Differs(f"{node.op} is not what other calls or turns do here", node)
         arguments = {name: self._resolved(each, node) for name, each in wanted.items()}
         found = {id(walker): self._computed(walker, node, arguments) for walker in others}
         groups: dict[bool, list[Walker]] = {True: [], False: []}
-        if node.op == DECISION:
+        if decides:
             expected = {id(walker): walker.next.arguments["expected"] for walker in same}
             expected |= {at: bool(each) for at, each in found.items()}
             for walker in walkers:
@@ -209,7 +211,9 @@ class Merging:
                 groups[expected[id(walker)]].append(walker)  # type: ignore[index]
             for walker in same:
                 walker.at += 1
-            return replace(node, arguments={"x": arguments["x"]}), groups
+            if node.op == "check" and not (groups[True] and groups[False]):  # all sizes that were seen say the same
+                return replace(node, arguments={"x": arguments["x"], "expected": bool(groups[True])}), groups
+            return replace(node, op=DECISION, arguments={"x": arguments["x"]}), groups
         if any(walker.turns for walker in same) and (node.random or node.writes or "python::" in node.op):
             does = (
                 "draws random numbers" if node.random else "writes to a tensor" if node.writes else "is not looked into"
@@ -247,7 +251,7 @@ class Merging:
                 raise Differs(f"{node.op} is not what other calls or turns do here", node)
             if name != "expected":
                 operands.append(walker.numbers[argument.name] if isinstance(argument, Value) else argument)
-        if node.op == DECISION:
+        if node.op in {DECISION, "check"}:
             return operands[0]
         return NUMBERS[node.op](*operands)
 
@@ -393,7 +397,8 @@ class Merging:
                 registers = [
                     walker.head(at)[0].in_registers for walker, ats in zip(walkers, turns, strict=True) for at in ats
                 ]
-                if any(registers) and any(len(ats) > 1 for ats in turns):
+                several = any(len(ats) > 1 for ats in turns)
+                if any(registers) and several and any(map(_chooses, walkers, turns)):
                     return self._kept(walkers, turns, decided, mark)
         except Differs as why:
             place = why.node.place if why.node is not None else ""
@@ -417,8 +422,13 @@ class Merging:
             like = next(each for head, slots in later if (each := value_of(head, slots, paths[0])) is not UNSET)
             kind: Any = like.kind if isinstance(like, Value) else type(like).__name__
             model = like if isinstance(like, Value) else Value(name, kind)
+            shapes = {
+                getattr(value_of(*walker.head(at), paths[0]), "shape", None)
+                for walker, ats in zip(walkers, turns, strict=True)
+                for at in (ats[1:] if start[-1] is UNSET else ats)
+            }
             loop.paths.append(paths)
-            loop.carried.append(self._fresh(replace(model, name=name)))
+            loop.carried.append(self._fresh(replace(model, name=name, shape=model.shape if len(shapes) == 1 else None)))
             if start[-1] is UNSET:
                 self._unset.add(loop.carried[-1].name)
         inner = []
@@ -456,3 +466,8 @@ class Merging:
                         "inputs with which a later turn goes this way",
                         mark,
                     )
+
+
+def _chooses(walker: Walker, turns: list[int]) -> bool:
+    """Other data, or sizes, may take more turns, or go other ways in them."""
+    return any(walker.call.chooses(walker.call.graph.nodes[at]) for at in range(turns[0], turns[-1]))

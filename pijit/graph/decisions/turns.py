@@ -65,6 +65,7 @@ class TurnBuilder(Builder):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs, decisions="keep")
         self.heads: list[Head] = []
+        self.ranges: set[str] = set()  # names of the bools that say whether a range has one more number
         self._turns: dict[Any, int] = {}  # by loop and call
         self._positions: dict[Any, tuple[int, Value]] = {}  # of ranges in the next turn, by loop and call
         self._item: Any = None  # what the range of the loop gives in this turn, if it is to be a register
@@ -172,6 +173,7 @@ class TurnBuilder(Builder):
     def _take(self, row: Mapping[str, Any], head: Head, over: range, position: Value, now: int) -> None:
         """A turn over a range begins with the decision whether there is one more number."""
         more = self._made(row, "scalar_less", position, len(over), "bool")
+        self.ranges.add(more.name)
         self._emit(row, DECISION, {"x": more, "expected": now < len(over)}, ())
         if now >= len(over):
             return

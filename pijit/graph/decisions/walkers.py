@@ -2,9 +2,10 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
+from pijit.graph.build.builder import DECISION
 from pijit.graph.decisions.tree import UNSET, Meanings, Number, number
 from pijit.graph.decisions.turns import HEAD, MEET, Head, Path
 from pijit.graph.model import Graph, Node, Slice, Value
@@ -20,11 +21,28 @@ class Differs(Exception):
 
 @dataclass
 class Call:
-    """One recorded call: its graph with marks, and what the marks say."""
+    """One recorded call.
+
+    Attributes:
+        graph: what it did, with marks.
+        heads: what the marks say.
+        index: which call it is.
+        ranges: names of the bools that say whether a range has one more number.
+        free: names of the numbers that follow from a size that stays free.
+    """
 
     graph: Graph
     heads: list[Head]
     index: int
+    ranges: set[str] = field(default_factory=set)
+    free: set[str] = field(default_factory=set)
+
+    def chooses(self, node: Node) -> bool:
+        """Other data, or sizes, may go another way there."""
+        held = node.arguments.get("x")
+        if node.op == DECISION:
+            return not (isinstance(held, Value) and held.name in self.ranges)
+        return is_of_size(node) and isinstance(held, Value) and held.name in self.free
 
 
 class Known:
@@ -186,7 +204,10 @@ def varying(walkers: list[Walker], turns: list[list[int]], mark: Node) -> list[t
                 or any(each is not None and each[0] in {"other", "iterator"} for each in held)
             ):
                 kind = next(each[0] for each in held if each is not None)
-                raise Differs(f"{first.name(path)!r} holds an object ({kind}) that changes from turn to turn", mark)
+                instead = "; make a tensor longer instead: `out = torch.cat([out, x])`" if kind == "list" else ""
+                raise Differs(
+                    f"{first.name(path)!r} holds an object ({kind}) that changes from turn to turn{instead}", mark
+                )
     for path in paths:
         told = [[_held(head, slots, path) for head, slots in heads] for heads in seen]
         if all(each == call[0] for call in told for each in call):
@@ -199,20 +220,18 @@ def varying(walkers: list[Walker], turns: list[list[int]], mark: Node) -> list[t
             if not _is_set_first(told, seen):
                 continue  # who uses it finds out
             told = [[("value", "", None), *call[1:]] for call in told]
-        kinds = [{each[1] if each[0] == "value" else each[0] for each in call} - {""} for call in told]
-        several = any(len(each) > 1 for each in kinds) or len({_form(each) for call in kinds for each in call}) > 1
-        if several or any(each[0] != "value" for call in told for each in call):
-            words = ", ".join(sorted({each for call in kinds for each in call}))
-            raise Differs(f"{first.name(path)!r} holds things of several kinds: {words}", mark)
+        kinds = {each[1] if each[0] == "value" else each[0] for call in told for each in call} - {""}
+        if len({_form(each) for each in kinds}) > 1 or any(each[0] != "value" for call in told for each in call):
+            raise Differs(f"{first.name(path)!r} holds things of several kinds: {', '.join(sorted(kinds))}", mark)
         key = tuple(each[2] for call in told for each in call)
         groups.setdefault(key, (_word(first, path), []))[1].append(path)
     return list(groups.values())
 
 
 def _form(kind: str) -> str:
-    """A type without its sizes, which calls may tell of in other words."""
+    """A type without its sizes, which calls may tell of in other words; `Value.type` has a space between two."""
     dtype, _, sizes = kind.partition("[")
-    return f"{dtype}, {sizes.count(',') + (sizes != ']') if sizes else 0}"
+    return f"{dtype}, {sizes.count(', ') + (sizes != ']') if sizes else 0}"
 
 
 def _is_set_first(told: list[list[tuple[Any, ...]]], seen: list[list[tuple[Head, Any]]]) -> bool:
@@ -271,6 +290,12 @@ def both(one: Any, other: Any) -> Any:
         made = {key: both(each, other[key]) for key, each in one.items()}
         return NOTHING if any(part is NOTHING for part in made.values()) else made
     return one if one == other or one is other else NOTHING
+
+
+def is_of_size(node: Node) -> bool:
+    """A decision on sizes, which is one of the graph where calls, or turns, go different ways."""
+    held = node.arguments.get("x")
+    return node.op == "check" and isinstance(held, Value) and held.kind == "bool" and not node.origin
 
 
 def intersected(wanted: Mapping[str, Any], walker: Walker, node: Node) -> dict[str, Any] | None:

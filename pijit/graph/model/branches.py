@@ -22,7 +22,7 @@ from dataclasses import replace
 from typing import Any, NoReturn
 
 from pijit.errors import ExportError, UsageError
-from pijit.graph.model import Graph, Node, Value, values_of
+from pijit.graph.model import Graph, Node, Value, place_of, values_of
 from pijit.graph.vocabulary import hidden_writes
 
 # The arguments that are graphs.
@@ -111,6 +111,21 @@ def check_dtypes(node: Node, who: str) -> None:
                 f"{place}result {at} of {node.op!r} is {a.type} or {b.type}: {who} needs one dtype and number of axes, "
                 f"as {said}; cast it with `.to(...)`, or take format 'python' or 'json'"
             )
+
+
+def check_turns(graph: Graph, who: str) -> None:
+    """`ExportError` for a loop that carries a tensor whose sizes change from turn to turn, where `who` has one type."""
+    for node in all_nodes(graph):
+        if node.op != "while":
+            continue
+        for outer, inner in zip(given(node), graphs_of(node)["body"].inputs, strict=True):
+            shapes = [each.shape if isinstance(each, Value) else None for each in (outer, inner)]
+            if None not in shapes and shapes[0] != shapes[1]:
+                raise ExportError(
+                    f"{place_of(node)}the loop carries {inner.name!r}, which grows or shrinks from turn to turn "
+                    f"({inner.type}): {who} needs one size for all turns; keep the tensor at its largest size and "
+                    "write to a part of it, or take format 'onnx', 'cpp', 'fx', 'python' or 'json'"
+                )
 
 
 # --- is it right? -------------------------------------------------------------------------------

@@ -164,6 +164,16 @@ def folded(graph: Graph) -> Graph:
 
 def counts(graph: Graph) -> set[str]:
     """Names of the numbers that follow from a size which data decides, such as how many elements a mask picks."""
+    return _following(graph, lambda size: symbols_in(size) <= graph.symbols.keys())
+
+
+def free_numbers(graph: Graph) -> set[str]:
+    """Names of the numbers that follow from a size which is no number of the graph."""
+    return _following(graph, lambda size: isinstance(size, int))
+
+
+def _following(graph: Graph, is_known: Callable[[Size], bool]) -> set[str]:
+    """Names of the numbers that follow from a size that is not known."""
     found: set[str] = set()
     for node in graph.nodes:
         results = [value for value in node.results if value is not None and value.kind != "tensor"]
@@ -172,8 +182,8 @@ def counts(graph: Graph) -> set[str]:
             shape = array.shape
             if shape is not None and type(axis) is int:
                 shape = (shape[axis],)
-            known = shape is not None and all(symbols_in(size) <= graph.symbols.keys() for size in shape)
-            found.update(value.name for value in results if not known)
+            if shape is None or not all(map(is_known, shape)):
+                found.update(value.name for value in results)
         elif any(value.name in found for value in node.operands):
             found.update(value.name for value in results)
     return found

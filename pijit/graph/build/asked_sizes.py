@@ -58,7 +58,8 @@ class Asked:
         """`ExportError` if one of these is to stay free: the node fixes it."""
         for name, axis in axes:
             if (name, axis) in self.axes:
-                self._fail(node, f"axis {axis} of {name!r}, whose size {node.op} fixes, {why}")
+                what = "a decision" if node.op == "check" else node.op
+                self._fail(node, f"axis {axis} of {name!r}, whose size {what} fixes, {why}")
 
     def decide(self, node: Node, made: Any) -> None:
         """`ExportError` if a decision on sizes goes another way than with a 0 or 1 of the call."""

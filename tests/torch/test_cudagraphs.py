@@ -11,13 +11,13 @@ import gc
 import queue
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 import torch
-from devices import scenarios, twin
-from devices.child import Child
+from devices import scenarios
+from devices.both import on_both
 from devices.scenarios import DEVICE, data, filled
 from torch import Tensor, nn
 
@@ -692,24 +692,4 @@ CASES = (
     other_compilers_take_none,
     the_fastest_stays,
 )
-NAMES = [each.__name__ for each in CASES]
-
-
-@pytest.fixture(scope="module")
-def child() -> Iterator[Child]:
-    made = Child(__file__)
-    yield made
-    made.end()
-
-
-@pytest.mark.skipif(twin.compiler() is None, reason="needs a C++ compiler")
-@pytest.mark.parametrize("name", NAMES)
-def test_on_twin(child: Child, name: str) -> None:
-    assert child.ask(name) == ""
-
-
-@pytest.mark.cuda
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
-@pytest.mark.parametrize("name", NAMES)
-def test_on_cuda(name: str) -> None:
-    globals()[name]()
+child, test_on_twin, test_on_cuda = on_both(__file__, CASES)

@@ -6,13 +6,11 @@ Without a GPU it runs on `twin`, as test_cudagraphs.py does.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 import torch
-from devices import twin
-from devices.child import Child
+from devices.both import on_both
 from devices.scenarios import DEVICE, filled
 from growing import Decoder
 from test_cudagraphs import counted, jitted
@@ -201,24 +199,4 @@ CASES = (
     a_language_model_is_one_graph,
     tokens_of_a_language_model,
 )
-NAMES = [each.__name__ for each in CASES]
-
-
-@pytest.fixture(scope="module")
-def child() -> Iterator[Child]:
-    made = Child(__file__)
-    yield made
-    made.end()
-
-
-@pytest.mark.skipif(twin.compiler() is None, reason="needs a C++ compiler")
-@pytest.mark.parametrize("name", NAMES)
-def test_on_twin(child: Child, name: str) -> None:
-    assert child.ask(name) == ""
-
-
-@pytest.mark.cuda
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
-@pytest.mark.parametrize("name", NAMES)
-def test_on_cuda(name: str) -> None:
-    globals()[name]()
+child, test_on_twin, test_on_cuda = on_both(__file__, CASES)

@@ -6,14 +6,14 @@ Without a GPU they run on `twin` (devices/twin.cpp); `make test-cuda` runs the s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 import torch
 from devices import child as children
-from devices import scenarios, twin
-from devices.child import Child
+from devices import scenarios
+from devices.both import on_both
 from devices.scenarios import DEVICE, data, filled
 from taped_steps import facts, tapes
 from torch import Tensor, nn
@@ -257,24 +257,4 @@ CASES = (
     two_devices,
     on_the_other_device,
 )
-NAMES = [each.__name__ for each in CASES]
-
-
-@pytest.fixture(scope="module")
-def child() -> Iterator[Child]:
-    made = Child(__file__)
-    yield made
-    made.end()
-
-
-@pytest.mark.skipif(twin.compiler() is None, reason="needs a C++ compiler")
-@pytest.mark.parametrize("name", NAMES)
-def test_on_twin(child: Child, name: str) -> None:
-    assert child.ask(name) == ""
-
-
-@pytest.mark.cuda
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
-@pytest.mark.parametrize("name", NAMES)
-def test_on_cuda(name: str) -> None:
-    globals()[name]()
+child, test_on_twin, test_on_cuda = on_both(__file__, CASES)

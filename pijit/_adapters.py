@@ -9,19 +9,16 @@ to type, and everything runs in plain Python from then on. An adapter that is br
 imported, since `import torch` must not fail on our account, and an `AdapterError` at the next use of pijit.
 """
 
-import contextlib
-import importlib
-import importlib.util
 import logging
 import os
 import sys
 import threading
-from collections.abc import Callable, Sequence
-from importlib.machinery import ModuleSpec
+from collections.abc import Callable
 from types import ModuleType
 
 from pijit import _adapter_choice, _built, _core
 from pijit._adapter_choice import BUILD, Choice
+from pijit._on_import import Finder
 from pijit.errors import AdapterError
 
 logger = logging.getLogger("pijit")
@@ -143,42 +140,11 @@ def _watch_or_leave() -> None:
         sys.meta_path.remove(_finder)
 
 
-class _Finder:
-    """Sees the import of a framework first, has the others find it, and asks their loader to report."""
+class _Finder(Finder):
+    """Waits for frameworks; one whose loader does not report is attached by the next use of pijit."""
 
     def __init__(self) -> None:
-        self._asking: set[str] = (
-            set()
-        )  # frameworks for which the other finders are being asked, under the import lock of each
-
-    def find_spec(
-        self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
-    ) -> ModuleSpec | None:
-        """The spec that the other finders give for a framework, its loader made to report; None for anything else."""
-        if name not in ADAPTERS or name in self._asking:
-            return None
-        self._asking.add(name)
-        try:
-            spec = importlib.util.find_spec(name)
-        finally:
-            self._asking.discard(name)
-        if spec is not None and spec.loader is not None:
-            _report_when_done(spec)
-        return spec
-
-
-def _report_when_done(spec: ModuleSpec) -> None:
-    loader = spec.loader
-    assert loader is not None
-    execute = loader.exec_module
-
-    def exec_module(module: ModuleType) -> None:
-        del loader.exec_module  # the loader is as it was before the framework runs
-        execute(module)
-        _attach_on_import(spec.name)
-
-    with contextlib.suppress(AttributeError):  # a loader without a __dict__: the next use of pijit attaches
-        loader.exec_module = exec_module  # type: ignore[method-assign]
+        super().__init__(lambda name: name in ADAPTERS, _attach_on_import)
 
 
 _finder = _Finder()

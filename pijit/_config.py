@@ -68,6 +68,8 @@ OPTIONS["backend"] = Option(
     "who compiles segments: a name of pijit.backends(), several, or 'auto'; 'native': nobody",
     "PIJIT_BACKEND",
 )
+# What `[tool.pijit.devices]` says of callables that carry a device (pijit/devices/table.py).
+DEVICES: dict[str, object] = {}
 # What was wrong in the environment and in pyproject.toml, whose defaults were kept; `python -m pijit` does not begin.
 TROUBLE: list[str] = []
 
@@ -277,6 +279,9 @@ def read_project(directory: Path) -> None:
     if not isinstance(options, dict):
         raise ConfigError(f"{file}: tool.pijit is a table, not {options!r}")
     for name, value in options.items():
+        if name == "devices" and isinstance(value, dict):
+            DEVICES.update(value)
+            continue
         if name not in OPTIONS:
             raise ConfigError(f"{file}: [tool.pijit] has no option {name!r}; the nearest is {_nearest(name)!r}")
         _set(name, value, given_as=f"{file}: [tool.pijit] {name}")

@@ -39,6 +39,10 @@ class BackendError(PijitError):
     """A backend is not there or cannot be used; the message names those that can."""
 
 
+class DeviceError(PijitError):
+    """A program that was moved to another device calls what only its own device has; the message names the line."""
+
+
 class ExportError(PijitError):
     """A graph cannot be captured or exported as it was asked; the message names the operator, its line, what to try.
 

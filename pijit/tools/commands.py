@@ -4,6 +4,7 @@ Options end where the program begins, so that everything after it is the program
 behind "=": a word of its own would be the program, but for --backend, which always takes one.
 """
 
+import functools
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -30,6 +31,8 @@ Runs an unmodified program under pijit.enable(), or one of the subcommands.
 
 options:
   --backend NAME    compile segments with it (python -m pijit backends), several separated by commas, or auto
+  --device NAME     run on this device (cpu, cuda) what was written for another (python -m pijit devices)
+  --single-process  run in one process what was written for many
   --report[=FILE]   at the end, say what was recorded and replayed, what that saved, and why not; to stderr, or to
                     FILE (.json: as JSON, .html: as a page for a browser, .trace.json: as a trace that Perfetto and
                     chrome://tracing open)
@@ -46,7 +49,7 @@ subcommands:
 _REPORTS = (".json", ".html", ".htm", ".txt", ".md", ".log", ".out", ".csv")
 
 
-_OPTIONS = ("--backend", "--report", "--explain", "--verify", "--version")
+_OPTIONS = ("--backend", "--device", "--single-process", "--report", "--explain", "--verify", "--version")
 
 
 class _Wrong(Exception):
@@ -103,6 +106,7 @@ def main(arguments: Sequence[str]) -> int:
 
 def _run(rest: list[str]) -> int:
     asked: list[tuple[str, str | None]] = []  # reports
+    device, single = "", False
     while rest and rest[0].startswith("-") and rest[0][:2] not in {"-m", "-c"}:
         option, equals, value = rest.pop(0).partition("=")
         if option in {"--report", "--explain"}:
@@ -110,12 +114,16 @@ def _run(rest: list[str]) -> int:
                 raise _Wrong(f"{option}= needs the name of a file")
             _check_next(option, equals, rest, _is_report)
             asked.append((option, value if equals else None))
-        elif option == "--backend":
+        elif option in {"--backend", "--device"}:
             if not equals and rest:  # it always has a value
                 value = rest.pop(0)
             if not value:
-                raise _Wrong("--backend= needs a name (python -m pijit backends)")
-            _configure(option, value)
+                raise _Wrong(f"{option}= needs a name (python -m pijit {option[2:]}s)")
+            if option == "--backend":
+                _configure(option, value)
+            device = value if option == "--device" else device
+        elif option == "--single-process":
+            single = True
         elif option == "--verify":
             _check_next(option, equals, rest, str.isdecimal)
             _configure(option, value if equals else "1")
@@ -139,11 +147,20 @@ def _run(rest: list[str]) -> int:
             report_file.at_exit(file, in_full=option == "--explain")
         except OSError as error:
             raise _Wrong(f"{option}={file}: the report cannot be written there: {error.strerror}") from None
-    run(what, rest)
+    if not device and not single:
+        run(what, rest)
+        return 0
+    from pijit import devices
+
+    try:
+        devices.check(device)
+    except ConfigError as error:
+        raise _Wrong(str(error)) from None
+    run(what, rest, functools.partial(devices.move, device, single))
     return 0
 
 
-def _program(rest: list[str]) -> tuple[Callable[[str, Sequence[str]], None], str, list[str]]:
+def _program(rest: list[str]) -> tuple[Callable[..., None], str, list[str]]:
     """How the program is run, what it is, and its own arguments."""
     kind, joined = rest[0][:2], rest[0][2:]
     if kind not in {"-m", "-c"}:
@@ -191,6 +208,12 @@ def _show(make: Callable[[], str]) -> "Callable[[argparse.Namespace], int]":
     return run
 
 
+def _devices() -> str:
+    from pijit import devices
+
+    return devices.listing()
+
+
 def _doctor(asked: "argparse.Namespace") -> int:
     checks = doctor.checks()
     print("\n".join(map(str, checks)))
@@ -233,6 +256,7 @@ COMMANDS = {
     "aborts": _Command("why recordings stop, and why functions are left to CPython", _show(tables.aborts)),
     "passes": _Command("what simplifies a graph before it is compiled", _show(tables.passes)),
     "backends": _Command("the compilers, and what makes them usable", _show(lambda: str(backends()))),
+    "devices": _Command("what --device and --single-process change", _show(_devices)),
     "options": _Command("the options of pijit.config, their variables and values", _show(tables.options)),
     "help": _Command("what a code in a message means, and what to try", _help, "code", "such as PJ203"),
 }

@@ -23,16 +23,21 @@ from pijit._config import config
 from pijit._switch import enable
 
 _Run = Callable[[], object]
+Begin = Callable[[str], None]
 
 
-def run_script(path: str, arguments: Sequence[str]) -> None:
+def _nothing(text: str) -> None:
+    """What is done between `enable()` and the first line of a program with this text, if nothing was asked for."""
+
+
+def run_script(path: str, arguments: Sequence[str], begin: Begin = _nothing) -> None:
     """`python path arguments`: a file, or a directory or archive with a `__main__`."""
     sys.argv = [path, *arguments]
     file = _absolute(path)
     if pkgutil.get_importer(file) is not None:
         _path.give(file, first=True)
         _fresh_main()
-        return _under_pijit(lambda: runpy._run_module_as_main("__main__", alter_argv=False))  # type: ignore[attr-defined]
+        return _under_pijit(lambda: runpy._run_module_as_main("__main__", alter_argv=False), lambda: begin(""))  # type: ignore[attr-defined]
     _path.give(os.path.dirname(os.path.realpath(path)))
     module = _fresh_main()
     compiled = path.endswith(".pyc")
@@ -46,7 +51,7 @@ def run_script(path: str, arguments: Sequence[str]) -> None:
     except BaseException as error:
         _hide(error, None)
         raise
-    return _under_pijit(lambda: exec(code, vars(module)))
+    return _under_pijit(lambda: exec(code, vars(module)), lambda: begin(_text(file)))
 
 
 def _code_of(file: str) -> CodeType:
@@ -60,15 +65,15 @@ def _code_of(file: str) -> CodeType:
     return made
 
 
-def run_module(name: str, arguments: Sequence[str]) -> None:
+def run_module(name: str, arguments: Sequence[str], begin: Begin = _nothing) -> None:
     """`python -m name arguments`."""
     sys.argv = ["-m", *arguments]
     _path.give(os.getcwd())
     _fresh_main()
-    _under_pijit(lambda: runpy._run_module_as_main(name))  # type: ignore[attr-defined]
+    _under_pijit(lambda: runpy._run_module_as_main(name), lambda: begin(""))  # type: ignore[attr-defined]
 
 
-def run_code(text: str, arguments: Sequence[str]) -> None:
+def run_code(text: str, arguments: Sequence[str], begin: Begin = _nothing) -> None:
     """`python -c text arguments`."""
     sys.argv = ["-c", *arguments]
     _path.give("")
@@ -80,7 +85,7 @@ def run_code(text: str, arguments: Sequence[str]) -> None:
         _hide(error, None)
         raise
     _keep_source(code, f"{text}\n")
-    _under_pijit(lambda: exec(code, vars(module)))
+    _under_pijit(lambda: exec(code, vars(module)), lambda: begin(text))
 
 
 def _keep_source(code: CodeType, text: str) -> None:
@@ -91,8 +96,15 @@ def _keep_source(code: CodeType, text: str) -> None:
         keep(code if by_code else code.co_filename, text, code.co_filename)
 
 
-def _under_pijit(run: _Run) -> None:
+def _text(file: str) -> str:
+    """What is written there, as far as it can be read."""
+    with open(file, encoding="utf-8", errors="replace") as stream:
+        return stream.read()
+
+
+def _under_pijit(run: _Run, begin: Callable[[], None]) -> None:
     enable()
+    begin()
     try:
         run()
     except SystemExit:

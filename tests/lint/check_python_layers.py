@@ -23,7 +23,8 @@ LAYERS = (
     (
         "errors",
         "errors _version _path _built _installation _refuse_unbuilt _interpreter _usage_errors _availability _listing "
-        "_verify _torches _adapter_cache _adapter_choice _backend_names _array_bytes _bare_objects _torch_objects",
+        "_verify _torches _adapter_cache _adapter_choice _backend_names _array_bytes _bare_objects _torch_objects "
+        "_on_import",
     ),
     ("_core", "_core"),
     ("config", "_config _lazy_market _adapters _varying_sizes"),
@@ -35,6 +36,7 @@ LAYERS = (
     ("_formats", "_formats"),
     ("compilers", "compilers"),
     ("api", "api _export _region _wait"),
+    ("devices", "devices"),
     ("tools", "tools"),
     ("pijit", "pijit __main__"),
 )
@@ -82,6 +84,7 @@ LATE = {
     "compilers.market": "only what is compiled needs threads, queues and processes",
     "_verify": "only what is verified is compared",
     "passes": "only the subcommand `passes` lists them",
+    "devices": "only a program that is moved needs it",
     "tools.build": "only the subcommand `build` needs it",
     "tools.chrome_trace": "only a report of this form needs it",
     "tools.page": "only a report of this form needs it",

@@ -4,6 +4,9 @@ Tensors are handed over by DLPack, without copies, where they are contiguous and
 is pijit's own, so that a program which uses JAX itself finds JAX as it left it. Calls are synchronous: the program may
 write to what it gave when the call is over.
 
+The layers of a model are a loop over stacked weights (`pijit.passes.repeats`), so that one is compiled. The stacks are
+copies, made anew where the program has written to a weight.
+
 The process that compiles imports JAX. The program's own needs the library beneath it only: importing all of JAX takes
 twenty times as long, most of it with the GIL.
 """
@@ -13,11 +16,13 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from pijit._formats._graph_results import needed
 from pijit.compilers import _torch
 from pijit.compilers._base import Backend, Options, Plan
 from pijit.compilers._prepare import numbers
 from pijit.graph.forms import form_of, load
 from pijit.graph.model import Graph, Node, Value
+from pijit.passes import repeats
 
 _FILE = "program.xla"
 _ALIGNED = 63  # bits of an address that have to be 0
@@ -69,12 +74,20 @@ def _compiled(graph: Graph, options: Options) -> tuple[Any, int]:
 
     from pijit._formats.stablehlo import lower as stablehlo_lower
 
-    text = str(stablehlo_lower.lowered(graph, options.fold, False, "cpu"))
+    text = str(stablehlo_lower.lowered(graph, options.fold, False, "cpu", loops=True))
     settings = _jax.CompileOptions()
     if (options.threads or _torch.threads()) == 1:
         settings.env_option_overrides = [("xla_cpu_multi_thread_eigen", False)]
     client = _client()
     return client.compile_and_load(text, _jax.DeviceList((client.devices()[0],)), settings), len(text)
+
+
+def _weights(graph: Graph, options: Options) -> repeats.Arguments:
+    """What the program takes of the weights, in order: the layers of a model are a loop over stacks of theirs."""
+    if options.fold:
+        return repeats.Arguments((), ())
+    nodes = needed(graph, size_checks=True)
+    return repeats.arguments(graph, nodes, repeats.find(nodes, graph))
 
 
 def _plan(graph: Graph, options: Options, executable: Any, size: int) -> Plan:
@@ -95,14 +108,18 @@ def _plan(graph: Graph, options: Options, executable: Any, size: int) -> Plan:
         return take(_to_dlpack(tensor), device, None)
 
     enter: list[Callable[[Any], Any]] = [_maker(value, entered) for value in graph.inputs]
-    names = [] if options.fold else [value.name for value in graph.parameters]
+    taken = _weights(graph, options)
+    names = [value.name for value in taken.alone]
+    stacked = {value.name for each in taken.stacks for value in each}
     weights: list[Any] = []
     held: dict[str, Any] = {}
 
     def rebind(given: Mapping[str, Any]) -> bool:
-        held.update((name, _torch.bound(tensor)) for name, tensor in given.items() if name in names)
-        weights[:] = [entered(held[name]) for name in names]
-        return all(not held[name].data_ptr() & _ALIGNED and held[name].is_contiguous() for name in names)
+        held.update((name, _torch.bound(tensor)) for name, tensor in given.items() if name in names or name in stacked)
+        stacks = [torch.stack([held[value.name] for value in each]) for each in taken.stacks]
+        weights[:] = [*(entered(held[name]) for name in names), *map(entered, stacks)]
+        alone = all(not held[name].data_ptr() & _ALIGNED and held[name].is_contiguous() for name in names)
+        return alone and not stacks
 
     shared = rebind(graph.data)
     execute = executable.execute

@@ -22,6 +22,8 @@ from pijit.graph.model import Graph, Node, Value, place_of
 from pijit.graph.model.branches import all_nodes, check_dtypes, graphs_of, has_branches, is_branch
 from pijit.graph.run import bind, lacking, to_array
 from pijit.graph.torch_run import resolve
+from pijit.passes import repeats
+from pijit.passes.repeats import Repeat
 
 _LOCATION = re.compile(r' loc\((?:#loc\d*|unknown|"(?:[^"\\]|\\.)*"(?:\(#loc\d*\))?)\)')
 _LEAST = re.compile(r"min\(([^(),]+), ([^(),]+)\)")
@@ -79,7 +81,7 @@ class _Again(Exception):
 class _Lowering:
     """One graph on its way to StableHLO."""
 
-    def __init__(self, graph: Graph, constants: bool) -> None:
+    def __init__(self, graph: Graph, constants: bool, loops: bool) -> None:
         self.graph = graph
         self.forms: Any = load("jax")
         self.free = functions(_Free()) if graph.symbols else {}
@@ -91,6 +93,9 @@ class _Lowering:
             self.parameters[value.name if name in self.parameters else name] = value
         self.results: list[str] = []
         self.nodes = needed(graph, size_checks=True)
+        self.loop = repeats.find(self.nodes, graph) if loops else None
+        self.weights = repeats.arguments(graph, self.nodes, self.loop)
+        self.alone = {value.name for value in self.weights.alone}
         checked = (node.arguments for node in all_nodes(graph) if node.op == "check" and not node.origin)
         self.decided = {str(each["x"]): each["expected"] for each in checked}  # by the number that is looked at
         self.constraints: list[str] = []
@@ -104,7 +109,11 @@ class _Lowering:
             for name, value in self.parameters.items():
                 array = self.graph.data[value.name]
                 dtype = str(array.dtype).rpartition(".")[2]
-                yield name, jax.ShapeDtypeStruct(tuple(array.shape), jnp.dtype(dtype))
+                if value.name in self.alone:
+                    yield name, jax.ShapeDtypeStruct(tuple(array.shape), jnp.dtype(dtype))
+            for at, each in enumerate(self.weights.stacks):
+                shape, dtype = (len(each), *each[0].shape), each[0].dtype  # type: ignore[misc]
+                yield f"stack {at}", jax.ShapeDtypeStruct(shape, jnp.dtype(dtype))
         scope = export.SymbolicScope(self.constraints)
         for value in self.graph.inputs:
             yield value.name, jax.ShapeDtypeStruct(*_type(value, scope))
@@ -125,10 +134,19 @@ class _Lowering:
         if self.constants:
             values = {name: to_array(array, "jax") for name, array in graph.data.items()}
             given: Any = graph.inputs
+            stacks = [jnp.stack([values[value.name] for value in each]) for each in self.weights.stacks]
         else:
-            values, given = {}, (*self.parameters.values(), *graph.inputs)
+            values, alone = {}, [value for value in self.parameters.values() if value.name in self.alone]
+            stacks = list(arrays[len(alone) : len(arrays) - len(graph.inputs)])
+            arrays = (*arrays[: len(alone)], *arrays[len(alone) + len(stacks) :])
+            given = (*alone, *graph.inputs)
         values.update(zip((value.name for value in given), arrays, strict=True))
-        self.steps(self.nodes, values)
+        if self.loop is None:
+            self.steps(self.nodes, values)
+        else:
+            self.steps(self.nodes[: self.loop.first], values)
+            self.repeat(self.loop, stacks, values)
+            self.steps(self.nodes[self.loop.end :], values)
         wanted = list(named_results(graph))
         self.results = [name for name, _ in wanted]
         return [_array(values[value.name], value) for _, value in wanted]
@@ -145,6 +163,23 @@ class _Lowering:
                     values[value.name] = made.astype(value.dtype)  # a number of a branch is an array, and counts as one
                 if value.shape is not None:
                     self.compare(value.shape, values[value.name])
+
+    def repeat(self, loop: Repeat, stacks: list[Any], values: dict[str, Any]) -> None:
+        """Nodes that repeat, as a loop of XLA: it compiles those of one turn."""
+
+        def turn(now: tuple[Any, ...], weights: list[Any]) -> Any:
+            inner = dict(values)
+            inner.update(zip((value.name for value, _, _ in loop.carried), now, strict=True))
+            inner.update(zip((value.name for value, _ in loop.stacked), weights, strict=True))
+            self.steps(loop.nodes, inner)
+            after = tuple(jnp.asarray(inner[value.name], value.dtype) for _, _, value in loop.carried)
+            return after, [inner[value.name] for value, _ in loop.given]
+
+        start = tuple(jnp.asarray(values[value.name], value.dtype) for _, value, _ in loop.carried)
+        after, made = jax.lax.scan(turn, start, stacks)
+        values.update(zip((value.name for value in loop.last), after, strict=True))
+        for array, (_, each) in zip(made, loop.given, strict=True):
+            values.update((value.name, array[at]) for at, value in enumerate(each))
 
     def inner(self, graph: Graph) -> Callable[..., Any]:
         """A graph in a node as a function."""
@@ -251,10 +286,15 @@ def _described(names: tuple[str, ...], types: Any) -> Iterator[str]:
 
 
 def lowered(
-    graph: Graph, constants: bool, locations: bool, platform: str, sizes: Mapping[str, int] | None = None
+    graph: Graph,
+    constants: bool,
+    locations: bool,
+    platform: str,
+    sizes: Mapping[str, int] | None = None,
+    loops: bool = False,
 ) -> Module:
-    """The text; see `pijit._formats.stablehlo`."""
-    lowering = _Lowering(graph, constants)
+    """The text; see `pijit._formats.stablehlo`. With `loops` it takes the weights as `repeats.arguments` says."""
+    lowering = _Lowering(graph, constants, loops)
     with lowering.forms.wide():
         try:
             specs, exported = lowering.exported(platform)

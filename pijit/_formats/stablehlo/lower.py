@@ -112,8 +112,8 @@ class _Lowering:
                 if value.name in self.alone:
                     yield name, jax.ShapeDtypeStruct(tuple(array.shape), jnp.dtype(dtype))
             for at, each in enumerate(self.weights.stacks):
-                shape, dtype = (len(each), *each[0].shape), each[0].dtype  # type: ignore[misc]
-                yield f"stack {at}", jax.ShapeDtypeStruct(shape, jnp.dtype(dtype))
+                one = each[0]
+                yield f"stack {at}", jax.ShapeDtypeStruct((len(each), *(one.shape or ())), jnp.dtype(one.dtype))
         scope = export.SymbolicScope(self.constraints)
         for value in self.graph.inputs:
             yield value.name, jax.ShapeDtypeStruct(*_type(value, scope))

@@ -11,7 +11,8 @@ Rules:
    again, as a frame that a replay was left for, the tensor is the program's from then on.
 3. The graphs of a device have one pool of memory, and run one after the other, whatever their streams.
 4. What a graph gives is compared once with what the operators give. One that wins no time is not kept.
-   A form is captured when it was met twice, and no call of the program captures more than one graph.
+   A form is captured when it was met twice. So that no call takes long, one call sees the operators, the next one
+   captures them, another one compares, and another one weighs; and no call captures more than one graph.
 5. CUDA raises in a thread that waits for the whole device beside a capture, and in the capture; in PyTorch 2.11 in one
    that draws random numbers, too. So no other thread runs Python during a capture: the operators are seen once, and
    then dispatched by C++ that keeps the GIL from the begin of a capture to its end (csrc/torch/launches.h). Where that
@@ -264,6 +265,8 @@ class _Recording:
         self._own = [kept for kept in lent if kept is not None]
         self.left = stream, [*still, *(kept.tensor for kept in self._own)]
         self.reads: list[tuple[_Lent, int]] = []  # of other graphs, and how often the graph holds it
+        self.launching: float | None = None  # seconds that the operators took; None: nothing was compared
+        self.is_settled = False  # it was compared, and is worth it
         self._copy = torch._foreach_copy_
 
     def is_free(self) -> bool:
@@ -288,6 +291,32 @@ class _Recording:
         return tuple([next(copies) if kept is None else kept.given() for kept in self.lent])
 
 
+def _copied(tensor: Any) -> Any:
+    """A tensor of its own, in the same form."""
+    form = _Still(tensor)
+    made = form.made()
+    form.elements(made).copy_(form.elements(tensor))
+    return made
+
+
+class _Seen:
+    """Operators that were seen, to be captured by a later call.
+
+    Attributes:
+        launches: them; None: they cannot be dispatched again as they were.
+        still: by position: the inputs that are copied in.
+        lent: by output: where the graph will write it; None: it is copied out.
+    """
+
+    def __init__(self, launches: Any, still: dict[int, Any], lent: Sequence[_Lent | None]) -> None:
+        self.launches, self.still, self.lent = launches, still, lent
+
+
+def _all(still: dict[int, Any], inputs: Sequence[Any]) -> list[Any]:
+    """The tensors that a graph reads: those that stay, and what other graphs lend."""
+    return [each.data if (own := still.get(at)) is None else own for at, each in enumerate(inputs)]
+
+
 class _Captured:
     """The operators of a graph, and what was captured of them."""
 
@@ -296,6 +325,7 @@ class _Captured:
 
         self._module, self._device, self._always = module, torch.device(device), always
         self._recordings: dict[tuple[int, ...], _Recording] = {}  # by how even the addresses of inputs are
+        self._seen: dict[tuple[int, ...], _Seen] = {}  # and what was not captured yet
         self._captures = 0
         self._is_new = True  # what the engine compares first are the operators: those of another form may never come
         self._passed: tuple[bool, ...] = ()
@@ -325,7 +355,7 @@ class _Captured:
                 self._known = settings
             recording = self._recordings.get(even)
             if recording is not None and recording.is_free():
-                return recording.run(inputs)
+                return self._replayed(even, recording, inputs, stream)
             if recording is not None:
                 self._drop(self._recordings.pop(even))
             self._met[even] = self._met.get(even, 0) + 1
@@ -334,14 +364,44 @@ class _Captured:
                 made = self._operators(inputs)
                 self._forms = [_Still(each) for each in made]
                 return made
-            if self._met[even] < _LEAST_MEETINGS or not _may_capture():
+            seen = self._seen.get(even)
+            if self._met[even] < _LEAST_MEETINGS or (seen is not None and not _may_capture()):
                 raise Declines
             with torch.accelerator.device_index(stream.device_index):
-                recording, made = self._record(inputs, stream)
-            self._recordings[even] = recording
+                if seen is None:
+                    self._seen[even], made = self._see(inputs, stream)
+                    return made
+                del self._seen[even]
+                self._recordings[even] = recording = self._record(seen, inputs, stream)
             self._pool.graphs.add(recording)
             self._pool.lent.update({kept.address: kept for kept in recording.lent if kept is not None})
-            return made
+            raise Declines  # it runs in the next call
+
+    def _replayed(
+        self, even: tuple[int, ...], recording: "_Recording", inputs: Sequence[Any], stream: Any
+    ) -> tuple[Any, ...]:
+        """What the graph gives, which is compared and weighed once.
+
+        Raises:
+            BackendError: it gives other results, or is not worth it.
+        """
+        if recording.is_settled:
+            return recording.run(inputs)
+        try:
+            if recording.launching is None:
+                start = time.perf_counter()
+                expected = self._operators(inputs)
+                recording.launching = time.perf_counter() - start
+                made = recording.run(inputs)
+                _compare(made, expected)
+                recording.is_settled = self._always
+            else:
+                made = _weigh(recording, inputs, stream)
+                recording.is_settled = True
+        except BaseException:
+            self._drop(self._recordings.pop(even))
+            raise
+        return made
 
     def lend(self, passed: Sequence[bool]) -> None:
         """These results nobody sees but operators of the program's trace."""
@@ -378,6 +438,7 @@ class _Captured:
         """Where a graph still runs on another stream, memory of its inputs could soon be that of others."""
         while self._recordings:
             self._drop(self._recordings.popitem()[1])
+        self._seen.clear()
 
     def _drop(self, recording: _Recording) -> None:
         recording.graph.reset()
@@ -389,58 +450,61 @@ class _Captured:
         for read, held in recording.reads:
             read.own -= held
 
-    def _record(self, inputs: Sequence[Any], stream: Any) -> tuple[_Recording, tuple[Any, ...]]:
-        """Captures, compares, and decides; gives the results of the operators.
+    def _see(self, inputs: Sequence[Any], stream: Any) -> tuple[_Seen, tuple[Any, ...]]:
+        """Runs the operators on tensors that stay, and sees them; gives their results, too.
 
         Raises:
-            BackendError: it cannot be captured, gives other results, or is not worth it.
+            BackendError: it was done so often that it is not worth it.
         """
+        import torch
+
         self._captures += 1
         if self._captures > _MOST_CAPTURES:
             raise BackendError(f"backend 'cudagraphs' has captured this {_MOST_CAPTURES} times; its weights move")
-        import torch
-
-        forms = [_Still(each) for each in inputs]
-        copied = [at for at, each in enumerate(inputs) if each.data_ptr() not in self._pool.lent]
-        addresses = {each.data_ptr() for at, each in enumerate(inputs) if at not in copied}
-        read = [(self._pool.lent[each], self._pool.lent[each].holders()) for each in addresses]
         with torch.inference_mode(False):  # they are written to in other modes, too
-            still = [
-                form.made() if at in copied else each.data
-                for at, (form, each) in enumerate(zip(forms, inputs, strict=True))
-            ]
+            still = {
+                at: _Still(each).made() for at, each in enumerate(inputs) if each.data_ptr() not in self._pool.lent
+            }
             passed = self._passed or [False] * len(self._forms)
             lent = [_Lent(form) if is_passed else None for form, is_passed in zip(self._forms, passed, strict=True)]
-        for at in copied:
-            forms[at].elements(still[at]).copy_(forms[at].elements(inputs[at]))
+        for at, held in still.items():
+            form = _Still(inputs[at])
+            form.elements(held).copy_(form.elements(inputs[at]))
+        made: Sequence[Any] = ()
+
+        def operators(*given: Any) -> Sequence[Any]:
+            nonlocal made
+            made = self._kept(lent, given)
+            return made
+
         side = self._pool.side
         side.wait_stream(stream)
         with side:  # kernels are loaded, and libraries take the memory that they keep for this stream
-            launches = _adapter().watch_launches(partial(self._kept, lent), still)
-        side.synchronize()
-        start = time.perf_counter()
-        expected = self._operators(still)
-        launching = time.perf_counter() - start
-        recording = self._capture(still, stream, launches, copied, lent)
+            launches = _adapter().watch_launches(lambda given: operators(*given), _all(still, inputs))
+        stream.wait_stream(side)
+        results = tuple(map(_copied, made))  # the memory of the other stream is soon that of other tensors there
+        side.wait_stream(stream)
+        return _Seen(launches, still, lent), results
+
+    def _record(self, seen: _Seen, inputs: Sequence[Any], stream: Any) -> _Recording:
+        """Captures what was seen.
+
+        Raises:
+            BackendError: it cannot be captured.
+        """
+        copied = list(seen.still)
+        addresses = {each.data_ptr() for at, each in enumerate(inputs) if at not in seen.still}
+        read = [(self._pool.lent[each], self._pool.lent[each].holders()) for each in addresses]
+        recording = self._capture(_all(seen.still, inputs), stream, seen.launches, copied, seen.lent)
         # A tensor that another graph lends is not held, but by graphs that hold what they read.
-        del still, launches
-        for kept in lent:
+        seen.launches = None
+        for kept in seen.lent:
             if kept is not None:
                 kept.own = kept.holders()
         recording.reads = [(each, each.holders() - before) for each, before in read]
         for each, more in recording.reads:
             each.own += more
-        try:
-            made = recording.run(inputs)
-            _compare(made, expected)
-            if not self._always:
-                _weigh(recording, inputs, launching, stream)
-        except BaseException:
-            recording.graph.reset()
-            for each, more in recording.reads:
-                each.own -= more
-            raise
-        return recording, expected
+        return recording
 
     def _end_of_failed(self, graph: Any) -> None:
         try:
@@ -540,15 +604,16 @@ def _compare(made: Sequence[Any], expected: Sequence[Any]) -> None:
         raise BackendError("backend 'cudagraphs' captured what gives other results than its operators do") from error
 
 
-def _weigh(recording: _Recording, inputs: Sequence[Any], launching: float, stream: Any) -> None:
-    """BackendError: the graph, with what is copied, takes as long as the operators."""
+def _weigh(recording: _Recording, inputs: Sequence[Any], stream: Any) -> tuple[Any, ...]:
+    """Runs the graph; BackendError: with what is copied it takes as long as the operators."""
+    launching = recording.launching or 0.0
     stream.synchronize()
     start = time.perf_counter()
     recording.graph.replay()
     stream.synchronize()
     alone = time.perf_counter() - start
     start = time.perf_counter()
-    recording.run(inputs)
+    made = recording.run(inputs)
     stream.synchronize()
     whole = time.perf_counter() - start
     if whole > _GAIN * max(_OF_REPLAY * launching, alone):
@@ -556,6 +621,7 @@ def _weigh(recording: _Recording, inputs: Sequence[Any], launching: float, strea
             f"backend 'cudagraphs' wins nothing: {1e6 * whole:.0f} us with copies, where the kernels take "
             f"{1e6 * alone:.0f} us and launching them {1e6 * launching:.0f} us; with the option always=True it is kept"
         )
+    return made
 
 
 def _settings() -> Callable[[], object]:

@@ -79,6 +79,7 @@ def one_capture_a_call() -> None:
             right, other = plain(words, other)
             assert torch.equal(scores, right)
             assert done.count("capture") <= 1, done
+            assert done.count("operators") <= len(plain.layers) + 1, done  # those of each piece once
             assert market.wait(60)
 
 

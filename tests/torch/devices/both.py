@@ -28,7 +28,8 @@ def on_both(file: str, cases: Sequence[Case]) -> tuple[Any, Case, Case]:
     @pytest.mark.skipif(twin.compiler() is None, reason="needs a C++ compiler")
     @each
     def on_twin(child: Child, case: Case) -> None:
-        assert child.ask(case.__name__) == ""
+        if wrong := child.ask(case.__name__):
+            pytest.fail(wrong, pytrace=False)
 
     @pytest.mark.cuda
     @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")

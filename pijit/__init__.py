@@ -18,6 +18,8 @@ from pijit._wait import wait
 from pijit.api import Status, jit, reset, stats, status, traces, unjit, why
 from pijit.compilers import backends, register_backend
 from pijit.graph.lowerings import register_lowering
+from pijit.passes import register_pass
+from pijit.passes.replacements import register_replacement
 from pijit.tools.explain import Report, explain
 from pijit.tools.verify import Verification, verify
 
@@ -43,6 +45,8 @@ __all__ = [
     "region",
     "register_backend",
     "register_lowering",
+    "register_pass",
+    "register_replacement",
     "reset",
     "skip",
     "stance",

@@ -19,6 +19,7 @@ class PlanInfo:
         seconds: the median of its first runs, 0 if it has not run.
         compiled: seconds that compiling took.
         difference: the largest, absolute, from native replay.
+        replaced: how often which replacement stands in the place of operators of the program, by name.
     """
 
     backend: str
@@ -26,10 +27,12 @@ class PlanInfo:
     seconds: float
     compiled: float = 0.0
     difference: float = 0.0
+    replaced: Mapping[str, int] = field(default_factory=dict)
 
     def __str__(self) -> str:
         made = f", compiled in {self.compiled:.2f} s, differs by {self.difference:.1g}" if self.compiled else ""
-        return f"{self.backend}: {_runs(self.runs, self.seconds)}{made}"
+        replaced = "".join(f", {name} replaced {times} times" for name, times in self.replaced.items())
+        return f"{self.backend}: {_runs(self.runs, self.seconds)}{made}{replaced}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +124,7 @@ class Outcome(Protocol):
     state: str
     difference: float | None
     seconds: float
+    replaced: Mapping[str, int]
 
     @property
     def elapsed(self) -> float | None:
@@ -180,7 +184,7 @@ def progress(compiling: Mapping[str, float]) -> str:
 
 
 def _plan(row: "PlanRow", made: Outcome | None) -> PlanInfo:
-    cost = () if made is None else (made.seconds, made.difference or 0.0)
+    cost = () if made is None else (made.seconds, made.difference or 0.0, made.replaced)
     return PlanInfo(row["name"], row["runs"], _median(row["seconds"]), *cost)
 
 

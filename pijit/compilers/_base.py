@@ -69,6 +69,7 @@ class Plan:
             bound again (`rebind`) when a version counter has changed.
         folded: weights are part of the code; the plan is of no use when they change.
         size_bytes: memory that it holds, about.
+        replaced: how often which replacement stands in the place of operators of the program, by name.
         left_out: operators that torch runs in between, since the backend has not got them: a line for each.
         lend: takes for each result whether only operators of the program's trace read it: the plan may give that in
             the same memory again, as soon as nothing has it any longer. None: it gives new memory.
@@ -96,6 +97,7 @@ class Plan:
         self.shares_weights = shares_weights and not folded
         self.folded = folded
         self.size_bytes = size_bytes
+        self.replaced: Mapping[str, int] = {}
         self.left_out: tuple[str, ...] = ()
         self.lend: Callable[[Sequence[bool]], None] | None = None
         self.holds: Callable[..., bool] = lambda *inputs: True
@@ -226,8 +228,14 @@ class Backend:
 
     def allowed(self, dtype: str, folded: bool = False) -> tuple[float, float]:
         """The relative and absolute difference from torch that is within the promise, for results of this dtype."""
-        table = self.tolerance_folded if folded and self.tolerance_folded is not None else self.tolerance
-        return table.get(dtype, (0.0, 0.0))
+        return self._tolerances(folded).get(dtype, (0.0, 0.0))
+
+    def rounds(self, folded: bool = False) -> bool:
+        """Its results may be others than those of torch, within a tolerance."""
+        return bool(self._tolerances(folded))
+
+    def _tolerances(self, folded: bool) -> Tolerance:
+        return self.tolerance_folded if folded and self.tolerance_folded is not None else self.tolerance
 
     def compile(self, graph: Graph, options: Options | None = None) -> Plan:
         """Compile a graph in this process; torch runs operators that the backend has not got between compiled code.

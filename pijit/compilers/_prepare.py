@@ -24,6 +24,7 @@ from pijit.graph.model.memory import SAME, sharing
 from pijit.graph.model.sizes import evaluate, fixed
 from pijit.graph.torch_calls import NUMBERS
 from pijit.graph.torch_run import resolve
+from pijit.passes import replacements
 
 # Views with the layout of what is contiguous: as results of a compiler they have the strides that torch gives them.
 _PLAIN = SAME | {"detach", "alias", "view", "reshape", "contiguous", "expand_dims", "squeeze", "flatten", "unflatten"}
@@ -42,6 +43,7 @@ class Parts(NamedTuple):
         holds: whether the decisions on sizes go as at the capture, for these inputs.
         constants: positions of the outputs of `core` that are the same at each call.
         checks: look at the data of a call before the plan runs.
+        replaced: how often which replacement was made, by name.
     """
 
     core: Graph
@@ -51,6 +53,7 @@ class Parts(NamedTuple):
     holds: Callable[..., bool] | None = None
     constants: tuple[int, ...] = ()
     checks: tuple[_decided.Checks, ...] = ()
+    replaced: Mapping[str, int] = {}
 
 
 def parts(graph: Graph, backend: Backend, options: Options) -> Parts:
@@ -84,9 +87,10 @@ def parts(graph: Graph, backend: Backend, options: Options) -> Parts:
     plain = remembered(graph, "functional", graph.functional)
     checks = _checks_of_unread(plain, backend)
     if options.fold:  # weights may be written between two compilations
-        graph = passes.run(plain, fold=True)
+        simplified = passes.run(plain, fold=True)
     else:
-        graph = remembered(graph, "simplified", lambda: passes.run(plain, fold=False))
+        simplified = remembered(graph, ("simplified", passes.registered()), lambda: passes.run(plain, fold=False))
+    graph, replaced = _with_replacements(simplified, backend, options)
     given = (*graph.results, *(value for _, value in graph.updates))
     updates = tuple(name for name, _ in graph.updates)
     graph = replace(graph, outputs=given, updates=())
@@ -108,7 +112,25 @@ def parts(graph: Graph, backend: Backend, options: Options) -> Parts:
         tail = _with_used(replace(with_nodes(graph, tail_nodes), inputs=inputs, outputs=given))
     limits = () if backend.raises else (*_decided.decided(core).limits, *backend.limits(core))
     checks += (_decided.Checks(core, limits),) if limits else ()
-    return Parts(core, tail, given, updates, holds, _constants(core, options), checks)
+    return Parts(core, tail, given, updates, holds, _constants(core, options), checks, replaced)
+
+
+def _with_replacements(graph: Graph, backend: Backend, options: Options) -> tuple[Graph, Mapping[str, int]]:
+    """The graph with the replacements that are made for a backend, and how often which; none if it is exact."""
+    if not backend.rounds(options.fold):
+        return graph, {}
+
+    def make() -> tuple[Graph, Mapping[str, int]]:
+        counts: Counter[str] = Counter()
+        return passes.run(graph, replaced=counts), counts
+
+    made, counts = remembered(graph, ("replaced", passes.registered(), replacements.registered()), make)
+
+    def left(graph: Graph) -> int:
+        """How many nodes torch would have to run."""
+        return len({id(node) for node in (*backend.lacks(graph), *backend.inexact(graph))})
+
+    return (made, counts) if counts and left(made) <= left(graph) else (graph, {})
 
 
 def _kinds(graph: Graph) -> set[str]:
@@ -251,6 +273,7 @@ def completed(plan: Plan, parts: Parts) -> Plan:
     """The plan of the whole, from that of the core."""
     plan.results = tuple(value.name for value in parts.results)
     plan.updates = parts.updates
+    plan.replaced = parts.replaced
     if parts.holds is not None:
         plan.holds = parts.holds
     if parts.constants:

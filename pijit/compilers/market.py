@@ -65,6 +65,7 @@ class Outcome:
         state: "compiling", "installed", or why not.
         difference: the largest absolute difference from native replay.
         seconds: that compiling took.
+        replaced: how often which replacement stands in the plan, by name.
         compilation: what compiles it, until that has ended.
     """
 
@@ -74,6 +75,7 @@ class Outcome:
     state: str = "compiling"
     difference: float | None = None
     seconds: float = 0.0
+    replaced: Mapping[str, int] = field(default_factory=dict)
     compilation: "pool.Compilation | Compilations | None" = field(default=None, repr=False, compare=False)
 
     @property
@@ -296,7 +298,7 @@ class Market:
         except Differs:
             row.difference = made.compared
             trial = True  # weights may have been written since; the engine compares with what they are then
-        row.state = "installed"
+        row.state, row.replaced = "installed", made.plan.replaced
         offer.place.install([made.row(row.backend, offer.outputs, writes)], self.turns, shared, trial)
 
     # -- one plan for many forms

@@ -17,6 +17,7 @@ from pijit.passes._rewriting import rewritten
 
 DOC = "computes once what is computed twice from the same values"
 CONSENT = False
+EXACT = True
 
 
 def run(graph: Graph) -> Graph:

@@ -19,6 +19,7 @@ from pijit.passes._rewriting import rewritten
 
 DOC = "computes once what depends on weights alone (by consent: a weight that changes later is not seen)"
 CONSENT = True
+EXACT = True
 _LARGEST = 1 << 20  # bytes that a result may take, whatever it comes from
 _GROWTH = 2
 

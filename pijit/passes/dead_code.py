@@ -10,6 +10,7 @@ from pijit.graph.model.memory import written_by
 
 DOC = "drops nodes whose results nobody uses"
 CONSENT = False
+EXACT = True
 
 
 def run(graph: Graph) -> Graph:

@@ -13,6 +13,7 @@ from pijit.passes._rewriting import rewritten, same_type
 
 DOC = "drops arithmetic that changes no bit: x * 1, x / 1, x - 0, -(-x), relu(relu(x)), t(t(x)), joining with nothing"
 CONSENT = False
+EXACT = True
 
 
 def _is(number: int) -> Callable[[Argument], bool]:

@@ -12,6 +12,7 @@ from pijit.passes._rewriting import rewritten
 
 DOC = "drops what gives back its argument: dropout in evaluation, `to` the same dtype, `contiguous` of contiguous"
 CONSENT = False
+EXACT = True
 _DROPOUTS = {"dropout", "feature_dropout"}
 
 
@@ -40,6 +41,8 @@ class _Dropper:
             return given.get("training") is False
         if node.op == "astype":
             return node.origin != "aten::_to_copy" and _same_place(x, given, result)
+        if node.op == "type_as":
+            return _same_place(x, {"x": x}, result)
         return node.op == "contiguous" and x.name in self._contiguous
 
 

@@ -43,7 +43,7 @@ def passes() -> str:
     from pijit import passes as all_passes
 
     left = all_passes.chosen(os.environ.get("PIJIT_PASSES", ""))
-    rows = [(name, "on" if name in left else "off", all_passes.doc(name)) for name in all_passes.ORDER]
+    rows = [(name, "on" if name in left else "off", all_passes.doc(name)) for name in all_passes.order()]
     rows.append(("equal_regions", "asked", "one function of modules that do the same (pijit.passes.equal_regions)"))
     rows.append(("", "", "PIJIT_PASSES=-NAME,... switches off; PIJIT_DUMP=passes prints the graph before and after"))
     return _columns(rows)

@@ -187,7 +187,7 @@ class TestNoOps:
     def test_dropout_in_evaluation_a_cast_to_the_same_and_contiguous_twice(self) -> None:
         def fn(x: torch.Tensor) -> torch.Tensor:
             x = F.dropout(x.exp(), 0.5, training=False)
-            x = x.to(torch.float32)
+            x = x.to(torch.float32).type_as(x)
             return x.t().contiguous().contiguous()
 
         before = ["exp", "dropout", "astype", "t", "contiguous", "contiguous"]
@@ -207,7 +207,13 @@ class TestNoOps:
 
     def test_what_changes_something_stays(self) -> None:
         def fn(x: torch.Tensor) -> Any:
-            return x.to(torch.float64), x.to(torch.float32, copy=True), x.t().contiguous(), F.dropout(x, 0.5)
+            return (
+                x.to(torch.float64),
+                x.to(torch.float32, copy=True),
+                x.type_as(x.double()),
+                x.t().contiguous(),
+                F.dropout(x, 0.5),
+            )
 
         with torch.no_grad():
             graph = capture(fn, *X)

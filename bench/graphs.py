@@ -8,7 +8,8 @@ write them by hand, and programs of one operator; `cpp` compiles models of the z
 Each is captured once and goes through every format (graph_subjects.py has the verdicts). Models of packages that are
 not installed are left out, and counted. Printed is a line for each subject that is not right everywhere, then a table
 with the bar of each number. `--sample N` takes every Nth subject, and `--page` writes docs/graphs.md, which says what
-was run.
+was run. `--json FILE` keeps the rows as they come; those that are in the file are not judged again, so a run that was
+cut goes on.
 """
 
 from __future__ import annotations
@@ -277,13 +278,15 @@ def main() -> None:
         for name in graph_subjects.names(part)[:: options.sample]
         if options.only in name
     ]
-    rows = []
-    for row in judged(wanted, options.formats, options.jobs):
-        if "invalid" in row:
-            continue
-        rows.append(row)
-        for line in lines(row):
+    kept = options.json is not None and options.json.exists()
+    known = {(row["part"], row["name"]): row for row in (json.loads(options.json.read_text())["rows"] if kept else ())}
+    for row in judged([subject for subject in wanted if subject not in known], options.formats, options.jobs):
+        known[row["part"], row["name"]] = row
+        if options.json is not None:
+            options.json.write_text(json.dumps({"rows": list(known.values()), "cpp": []}, indent=1))
+        for line in lines(row) if "invalid" not in row else ():
             print(line, flush=True)
+    rows = [row for subject in wanted if "invalid" not in (row := known[subject])]
     cpp = []
     if "cpp" in options.parts:
         models = [name for name in graph_subjects.names("zoo") if options.only in name]
@@ -296,7 +299,7 @@ def main() -> None:
     print(BARS)
     print(dict(Counter(row["way"] for row in rows)), "ways of capturing decisions")
     if options.json is not None:
-        options.json.write_text(json.dumps({"rows": rows, "cpp": cpp}, indent=1))
+        options.json.write_text(json.dumps({"rows": list(known.values()), "cpp": cpp}, indent=1))
     if options.page:
         PAGE.write_text(page(rows, options.formats, cpp, missing, " ".join(["python bench/graphs.py", *sys.argv[1:]])))
 

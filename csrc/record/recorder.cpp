@@ -390,6 +390,22 @@ void Recorder::on_instruction(cpython::Frame* object) noexcept {
   });
 }
 
+namespace {
+
+// Where C code called what has effects, and cannot be gone back to, a replay could not be left at a node: the call of
+// the C code is an opaque call then. Else the trace would end before it.
+void stop_without_way_back(Recorder& recorder) {
+  const Trace& trace = recorder.trace();
+  if (trace.nodes.empty() || trace.nodes.back().snapshot == kNone) return;
+  const uint32_t frame = trace.snapshots[trace.nodes.back().snapshot].frame;
+  if (const char* why = recorder.snapshots.unusable[frame];
+      why != nullptr && std::any_of(recorder.frames.begin(), recorder.frames.end(),
+                                    [](const auto& each) { return static_cast<bool>(each->drive); }))
+    recorder.stop(Abort::kUnbuildable, why);
+}
+
+}  // namespace
+
 // What the previous instruction did. False: the recording ended, or the frame is not followed any more.
 bool Recorder::finish_instruction(ShadowFrame& frame) {
   cpython::Frame* object = frame.frame;
@@ -400,6 +416,7 @@ bool Recorder::finish_instruction(ShadowFrame& frame) {
   } else if (frame.pending.active) {
     complete(*this, frame);
   }
+  if (live_ && !stopping) stop_without_way_back(*this);
   if (stopping) {
     if (!resolve_stop() || frames.empty() || frames.top().frame != object) return false;
     if (frame.pending.active) complete(*this, frame);

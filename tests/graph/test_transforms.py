@@ -53,7 +53,17 @@ def closed_over(x: Any) -> Any:
     return func.grad(lambda row: (row * scale).sum())(x[0]), func.grad(lambda row: (row * row * scale).sum())(x[1])
 
 
+def mapped(x: Any) -> Any:
+    return func.vmap(lambda row: (W @ row).tanh())(x)
+
+
+def mapped_over_another_axis(x: Any) -> Any:
+    return func.vmap(lambda column, scale: column * scale, in_dims=(1, None), out_dims=1)(x, x[0, 0])
+
+
 WHOLE = [
+    mapped,
+    mapped_over_another_axis,
     gradient,
     gradients_and_value,
     second_gradient,

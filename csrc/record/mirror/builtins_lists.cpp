@@ -353,19 +353,52 @@ Task<Val> list_imul(Drive& drive, Arguments args) {
 
 namespace {
 
-// One without a maximal length.
+// It has a maximal length: the first entry of its log says which.
+bool is_bounded(Recorder& recorder, Val deque) {
+  const uint32_t first = recorder.trace().virtuals[deque.index()].head;
+  return first != kNone && recorder.trace().log[first].op == LogOp::kField;
+}
+
+// deque(iterable, maxlen) has the last items; of one that may have none the iterator runs to its end.
 Task<Val> make_deque(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
+  Val given[2];
+  for (size_t i = 0; i < args.values.size(); ++i) {
+    size_t place = i;
+    if (i >= args.positional()) {
+      PyObject* name = args.names[i - args.positional()];
+      place = PyUnicode_CompareWithASCIIString(name, "maxlen") == 0 ? 1 : 0;
+      if (place == 0 && PyUnicode_CompareWithASCIIString(name, "iterable") != 0) co_await drive.unknown();
+    }
+    if (place > 1 || !given[place].is_null()) co_await drive.unknown();
+    given[place] = args.values[i];
+  }
+  const bool bounded = !given[1].is_null() && given[1].object() != Py_None;
+  Py_ssize_t most = 0;
+  if (bounded && (!read_index(recorder, given[1], &most) || most < 0)) co_await drive.unknown();
   Vals items;
-  if (!args.values.empty()) items = co_await collect(drive, args.values[0]);
-  co_return new_sequence(recorder, VirtualKind::kDeque, deque_type(), items.data(), items.size());
+  if (!given[0].is_null()) items = co_await collect(drive, given[0]);
+  const auto kept = static_cast<size_t>(most);
+  if (bounded && items.size() > kept) items.erase(items.begin(), items.end() - most);
+  if (!bounded) co_return new_sequence(recorder, VirtualKind::kDeque, deque_type(), items.data(), items.size());
+  const Val made = new_sequence(recorder, VirtualKind::kDeque, deque_type(), nullptr, 0);
+  log(recorder, made, LogOp::kField, Val(), number_value(recorder.reads, most));
+  for (size_t i = 0; i < items.size(); ++i)
+    log(recorder, made, LogOp::kItem, Val(), items[i], static_cast<uint32_t>(i));
+  recorder.heap.model(made).items = items;
+  co_return made;
+}
+
+// A virtual one that may have any length.
+bool is_open_deque(Recorder& recorder, Val deque) {
+  return recorder.heap.is_virtual(deque, VirtualKind::kDeque) && !is_bounded(recorder, deque);
 }
 
 // A list's method that does the same to a deque. What iterates over that finds out.
 template <Driven kMethod>
 Task<Val> of_deque(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
-  if (!recorder.heap.is_virtual(args.values[0], VirtualKind::kDeque)) co_await drive.unknown();
+  if (!is_open_deque(recorder, args.values[0])) co_await drive.unknown();
   const size_t before = recorder.heap.model(args.values[0]).items.size();
   const Val result = co_await kMethod(drive, args);
   if (recorder.heap.model(args.values[0]).items.size() != before) recorder.heap.reshape(args.values[0]);
@@ -374,7 +407,7 @@ Task<Val> of_deque(Drive& drive, Arguments args) {
 
 Task<Val> deque_extend(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
-  if (!recorder.heap.is_virtual(args.values[0], VirtualKind::kDeque)) co_await drive.unknown();
+  if (!is_open_deque(recorder, args.values[0])) co_await drive.unknown();
   const Val deque = args.values[0];
   const bool drawn = is_drawn(recorder.heap, args.values[1]);
   const size_t before = recorder.heap.model(deque).items.size();
@@ -385,6 +418,7 @@ Task<Val> deque_extend(Drive& drive, Arguments args) {
 
 Task<Val> deque_appendleft(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
+  if (!is_open_deque(recorder, args.values[0])) co_await drive.unknown();
   const Vals real(1, args.values[1]);
   if (!splice(recorder, args.values[0], 0, 0, real, "appendleft", real)) co_await drive.unknown();
   co_return none_value();
@@ -415,7 +449,7 @@ constexpr KnownCallable kListRows[] = {
     {"builtins", "list.__imul__", list_imul, 2, 2},
     {"builtins", "list.count tuple.count", sequence_count, 2, 2},
     {"builtins", "list.index tuple.index", sequence_index, 2, 4},
-    {"collections", "deque", make_deque, 0, 1},
+    {"collections", "deque", make_deque, 0, 2, kNamed},
     {"collections", "deque.append", of_deque<list_append>, 2, 2},
     {"collections", "deque.appendleft", of_deque<deque_appendleft>, 2, 2},
     {"collections", "deque.extend", deque_extend, 2, 2},

@@ -11,7 +11,7 @@ from pijit._config import OFF, WHY_OFF
 from pijit._roots import add_second, function_of
 from pijit._usage_errors import check_thing
 from pijit.errors import ExportError
-from pijit.graph.build import autocast, autograd, functions, higher_order, operators, training_steps
+from pijit.graph.build import autocast, autograd, functions, higher_order, operators, training_steps, transforms
 from pijit.graph.build.arguments import Leaf, leaves
 from pijit.graph.build.builder import Builder, Decisions
 from pijit.graph.build.modules import Modules
@@ -81,6 +81,7 @@ def captured(
     things = known(fn, args, kwargs).values()
     before, enabled = _torch_objects.gradients(things), _torch_objects.gradients_enabled()
     modes = autocast.Modes.now()
+    transforms.prepare()
     made, root = add_second(caller_of(fn))
     try:
         with unlimited():

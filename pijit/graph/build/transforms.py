@@ -30,6 +30,18 @@ _UNWRAP = {f"{PREFIX}_remove_batch_dim", f"{PREFIX}_unwrap_for_grad"}
 _WORDS = {"_vmap_increment_nesting": "vmap", "_grad_increment_nesting": "grad", "_jvp_increment_nesting": "jvp"}
 
 
+def prepare() -> None:
+    """Has torch load what its first `vmap` loads, which is no part of what the program does."""
+    import sys
+
+    if "torch" in sys.modules:
+        import importlib
+
+        load = getattr(importlib.import_module("torch._functorch.predispatch"), "lazy_load_decompositions", None)
+        if load is not None:
+            load()
+
+
 def is_level(name: str) -> bool:
     """The trace opens or closes a level, or wraps a tensor."""
     return name in {OPEN, CLOSE} or name.startswith(PREFIX)

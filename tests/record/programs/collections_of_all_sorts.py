@@ -46,6 +46,47 @@ def f(n):
     return seen, list(queue)
 
 
+# %% deques_with_a_maximal_length: f(5); k = 1 -> 4
+from collections import deque
+import copy
+
+
+def f(n):
+    seen = []
+    deque(map(seen.append, (n, k, 3)), maxlen=0)
+    deque((seen.append(each) for each in range(n)), 0)
+    last = deque([1, 2, n, k], maxlen=2)
+    none, all_ = deque(maxlen=3), deque((n, 2), None)
+    before = list(last), last.maxlen, none.maxlen, all_.maxlen
+    last.append(n + 1)
+    last.appendleft(7)
+    none.extend([1, 2, 3, n])
+    all_.append(k)
+    return (
+        seen,
+        before,
+        last,
+        none,
+        all_,
+        copy.copy(last),
+        deque(iterable=(1, n)),
+        repr(deque([n], 1)),
+        last[0],
+        len(none),
+    )
+
+
+# %% deques_whose_length_is_wrong: f(5); k = -1 -> None -> "a"
+from collections import deque
+
+
+def f(n):
+    try:
+        return deque([n, 2], k), deque([n], maxlen=k).maxlen
+    except (TypeError, ValueError) as error:
+        return str(error)
+
+
 # %% deques_that_exist: f(5); change queue.append(3); change queue.append(4)
 from collections import deque
 

@@ -6,6 +6,7 @@ fast(batch)                 # replayed, bit for bit the same
 """
 
 from pijit import _path, _refuse_unbuilt, _interpreter, errors, graph  # noqa: F401, I001  in this order, before the core is loaded
+from pijit._bundle import bundle
 from pijit._config import config
 from pijit._varying_sizes import dynamic
 from pijit._export import export, formats
@@ -29,6 +30,7 @@ __all__ = [
     "Verification",
     "__version__",
     "backends",
+    "bundle",
     "config",
     "constant",
     "disable",

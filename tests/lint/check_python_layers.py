@@ -24,7 +24,7 @@ LAYERS = (
         "errors",
         "errors _version _path _built _installation _refuse_unbuilt _interpreter _usage_errors _availability _listing "
         "_verify _torches _adapter_cache _adapter_choice _backend_names _array_bytes _bare_objects _torch_objects "
-        "_on_import",
+        "_on_import _bundled",
     ),
     ("_core", "_core"),
     ("config", "_config _lazy_market _adapters _varying_sizes"),
@@ -35,7 +35,7 @@ LAYERS = (
     ("passes", "passes"),
     ("_formats", "_formats"),
     ("compilers", "compilers"),
-    ("api", "api _export _region _wait"),
+    ("api", "api _export _region _wait _bundle"),
     ("devices", "devices"),
     ("tools", "tools"),
     ("pijit", "pijit __main__"),
@@ -75,6 +75,7 @@ FACADES = {
 
 # Modules that are imported inside functions, and why not every program pays for them.
 LATE = {
+    "_bundled": "it imports torch",
     "_formats.fx.control_flow": "it imports torch",
     "_formats.mindspore.lower": "it imports MindSpore",
     "_formats.onnx.lower": "it imports ONNX",

@@ -37,6 +37,8 @@ CASES: dict[str, Case] = {
     "unpacked": lambda x: [*x, x],
     "arguments": lambda x: star(*x),
     "iter": lambda x: next(iter(x)),
+    "hasattr": lambda x: (hasattr(x, "shape"), hasattr(x, "ndim"), x * 2),
+    "hasattr decides": lambda x: x * 2 if hasattr(x[0], "shape") and not hasattr(x, "shapes") else x,
     "enumerate": lambda x: [row * at for at, row in enumerate(x)],
     "zip": lambda x: [a - b for a, b in zip(x, x.flip(0), strict=True)],
     "zip_of_a_dict": lambda x: dict(zip("ab", x, strict=False))["b"],

@@ -174,8 +174,10 @@ Task<Val> attribute_or(Drive& drive, Arguments args) {
   const Invoke outcome =
       get_attribute(drive.recorder(), drive.frame(), args.values[0], args.values[1].object(), 0, &result, &missing);
   if (missing) co_return otherwise;
-  const Pending& pending = drive.frame().pending;
+  Pending& pending = drive.frame().pending;
   if (outcome != Invoke::kStarted || (kAsks && pending.is<Asking>())) co_await drive.unknown();
+  if (kAsks && pending.active && pending.ignores_frames && pending.has_result && pending.finish == nullptr)
+    pending.result = truth_value(true);  // the adapter knows what the attribute is; nobody is told
   if (!pending.active) co_return kAsks ? truth_value(true) : result;
   if (!pending.expects_frame() && drive.leave(outcome)) co_await Drive::Never();
   const Inner inner = co_await drive.wait(outcome);
@@ -234,6 +236,13 @@ Invoke object_getattribute(Recorder& recorder, ShadowFrame& frame, Arguments& ar
   Invoke outcome =
       get_generic_attribute(recorder, frame, args.values[0], args.values[1].object(), pops, &result, &missing);
   return give_attribute(recorder, frame, pops, outcome, missing, result);
+}
+
+// Of a module that has no other class: what getattr() does.
+Invoke module_getattribute(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
+  PyObject* module = args.values[0].object();
+  if (module == nullptr || !PyModule_CheckExact(module)) return Invoke::kUnknown;
+  return builtin_getattr(recorder, frame, args, pops);
 }
 
 Task<Val> tuple_of_class(Drive& drive, Arguments args) {
@@ -510,6 +519,7 @@ constexpr KnownCallable kObjectRows[] = {
     {"builtins", "type", type_type, 1, 1},
     {"builtins", "super", type_super, 0, 2},
     {"builtins", "object.__getattribute__", object_getattribute, 2, 2},
+    {"types", "ModuleType.__getattribute__", module_getattribute, 2, 2},
     {"builtins", "object.__setattr__", generic_write, 3, 3},
     {"builtins", "object.__delattr__", generic_write, 2, 2},
     {"builtins", "object.__new__", object_new, 2, kAny, kOptions},

@@ -523,3 +523,32 @@ def f():
     if k == 5:
         lazy.__get__ = lambda self, instance, owner=None: "of its own"
     return X().a
+
+
+# %% modules_behind_a_module: f(3); change k.__dict__.update(scale=5); change delattr(m, "there")
+import types
+
+k = types.ModuleType("k")
+k.scale = 2
+m = types.ModuleType("m")
+m.there = 7
+
+
+class Handed(types.ModuleType):
+    def __init__(self, module):
+        super().__init__("handed")
+        self.__dict__["module"] = module
+
+    def __getattr__(self, name):
+        return self.module.__getattribute__(name)
+
+
+handed = Handed(k)
+
+
+def f(n):
+    try:
+        found = handed.scale * n, handed.there if n < 0 else None, m.__getattribute__("there")
+    except AttributeError as error:
+        found = str(error)
+    return found, types.ModuleType.__getattribute__(k, "scale"), handed.scale + 1

@@ -11,11 +11,13 @@ changed.
 """
 
 import importlib
+import importlib.util
 import inspect
 import re
 import sys
 import textwrap
 from collections import defaultdict
+from types import ModuleType
 from typing import Any
 
 from pijit._config import DEVICES
@@ -26,6 +28,9 @@ from pijit.devices.rules import Rule
 from pijit.devices.single import set_variables
 from pijit.devices.table import DEVICE, SINGLE, Row, own
 from pijit.errors import ConfigError
+
+# The devices that torch itself has modules for.
+_MODULES = frozenset({"cuda", "xpu", "mps", "mtia"})
 
 _waiting: dict[str, list[Row]] = defaultdict(list)
 
@@ -38,9 +43,12 @@ def move(target: str, single: bool, text: str) -> None:
         single: whether distribution is erased.
         text: of the program; the kind of device that is named in it is said to be there.
     """
-    kinds = ("cuda", "xpu", "mps", "mtia")
+    named, moved = _named(text), _MODULES - {target.partition(":")[0]}
+    if named == "npu" and importlib.util.find_spec("torch_npu") is None:
+        _stand_for_npu()
+        moved |= {named}
     for row in [*(DEVICE if target else ()), *(SINGLE if single else ()), *own(DEVICES)]:
-        for kind in kinds if "KIND" in row.module else [_named(text)]:
+        for kind in sorted(moved if "KIND" in row.module else moved & {named} if "NAMED" in row.module else [""]):
             _waiting[re.sub("KIND|NAMED", kind, row.module)].append(row)
     if target:
         names.move(target)
@@ -65,21 +73,39 @@ def _named(text: str) -> str:
     return next((kind for kind in names.KINDS if kind in words), names.KINDS[0])
 
 
+def _stand_for_npu() -> None:
+    """The package that adds `torch.npu` is not installed: a program that imports it finds what the table answers."""
+    for name in ("torch_npu", "torch_npu.npu", "torch_npu.contrib", "torch_npu.contrib.transfer_to_npu"):
+        module = sys.modules[name] = ModuleType(name)
+        outer, _, inner = name.rpartition(".")
+        if outer:
+            setattr(sys.modules[outer], inner, module)
+    for row in DEVICE:
+        if row.module in {"torch.KIND", "torch.NAMED"}:
+            vars(sys.modules["torch_npu.npu"]).update(dict.fromkeys(row.names.split()))
+
+
 def _waits_for(name: str) -> bool:
     return any(module == name or module.startswith(f"{name}.") for module in _waiting)
 
 
 def _imported(name: str) -> None:
-    """A module is there, and with it perhaps its package: what is wanted in it and in its parts is done."""
-    package = sys.modules.get(name.partition(".")[0])
-    if package is None or (package.__name__ != name and getattr(package.__spec__, "_initializing", False)):
+    """A module is there: what is wanted in its package and in the package's parts is done, if the package is there."""
+    package = name.partition(".")[0]
+    if not _is_there(package, name):
         return  # the package's own end is reported, too
-    if package.__name__ == "torch":
-        _know_torch(package)
-    for module in [each for each in _waiting if each.partition(".")[0] == package.__name__ and each in sys.modules]:
+    if package == "torch":
+        _know_torch(sys.modules[package])
+    for module in [each for each in _waiting if each.partition(".")[0] == package and _is_there(each, name)]:
         for row in _waiting.pop(module):
             for path in row.names.split():
                 _replace(sys.modules[module], path, row.rule)
+
+
+def _is_there(module: str, name: str) -> bool:
+    """It is imported to its end, as `name` is whose loader reports just now."""
+    found = sys.modules.get(module)
+    return found is not None and (module == name or not getattr(found.__spec__, "_initializing", False))
 
 
 def _know_torch(torch: Any) -> None:
@@ -87,6 +113,9 @@ def _know_torch(torch: Any) -> None:
     if "torch" in _waiting:
         names.know_device(torch.device)
         importlib.import_module("torch.utils._device")._device_constructors()
+        if "torch_npu.npu" in sys.modules and not hasattr(torch, "npu"):
+            torch.npu = sys.modules["torch.npu"] = sys.modules["torch_npu.npu"]
+            torch.Tensor.npu, torch.nn.Module.npu = torch.Tensor.cuda, torch.nn.Module.cuda
 
 
 def _replace(owner: Any, path: str, rule: Rule) -> None:

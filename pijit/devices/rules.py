@@ -66,14 +66,47 @@ def _keyword(original: Any) -> Any:
     return moved
 
 
-def _keyword_unpinned(original: Any) -> Any:
+def _maker(original: Any) -> Any:
     @_in_place_of(original)
     def moved(*args: Any, device: Any = None, pin_memory: bool = False, **kwargs: Any) -> Any:
-        if pin_memory and target() != "cpu":
-            kwargs["pin_memory"] = True
         return original(*args, device=here_or_number(device), **kwargs)
 
-    return moved
+    @_in_place_of(original)
+    def placed(*args: Any, device: Any = None, **kwargs: Any) -> Any:
+        if device is None:  # a program for the CPU need not say where
+            generator = kwargs.get("generator")
+            device = target() if generator is None else generator.device
+        return original(*args, device=here_or_number(device), **kwargs)
+
+    return moved if target() == "cpu" else placed
+
+
+def _converter(original: Any) -> Any:
+    torch = importlib.import_module("torch")
+
+    @_in_place_of(original)
+    def placed(data: Any, *args: Any, device: Any = None, **kwargs: Any) -> Any:
+        if device is None and not isinstance(data, torch.Tensor):
+            device = target()
+        return original(data, *args, device=here_or_number(device), **kwargs)
+
+    return _keyword(original) if target() == "cpu" else placed
+
+
+def _from_host(original: Any) -> Any:
+    @_in_place_of(original)
+    def placed(*args: Any, **kwargs: Any) -> Any:
+        return original(*args, **kwargs).to(target())
+
+    return original if target() == "cpu" else placed
+
+
+def _to_host(original: Any) -> Any:
+    @_in_place_of(original)
+    def fetched(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return original(self.cpu(), *args, **kwargs)
+
+    return original if target() == "cpu" else fetched
 
 
 def _to(original: Any) -> Any:
@@ -116,7 +149,7 @@ def _copy(original: Any) -> Any:
         there = original(self, *args, **kwargs)
         return there.clone() if there is self else there
 
-    return cpu
+    return cpu if target() == "cpu" else original
 
 
 def _stand_in(original: Any) -> Any:
@@ -125,7 +158,7 @@ def _stand_in(original: Any) -> Any:
     class Kind(type):
         def __call__(cls, *args: Any, **kwargs: Any) -> Any:
             given = args[0] if args else kwargs.get("type", kwargs.get("device"))
-            moved = here_or_number(given)
+            moved = target() if given is None and not args else here_or_number(given)
             return original(*args, **kwargs) if moved is given else original(moved)
 
         def __instancecheck__(cls, instance: object) -> bool:
@@ -182,6 +215,10 @@ def _scaler(original: Any) -> Any:
 
 def _unpinned(original: Any) -> Any:
     return arguments({"pin_memory": False, "pin_memory_device": ""}).make(original) if target() == "cpu" else original
+
+
+def _accelerator(original: Any) -> Any:
+    return arguments({"accelerator": "cpu" if target() == "cpu" else "gpu"}).make(original)
 
 
 def _type(original: Any) -> Any:
@@ -316,9 +353,10 @@ def _find(reference: str) -> Any:
 RULES = {
     "device": Rule(_arguments, "arguments that name a device name this one"),
     "device=": Rule(_keyword, "the argument device names this one"),
-    "device=, pin_memory=": Rule(
-        _keyword_unpinned, "the argument device names this one; no memory is pinned for the CPU"
-    ),
+    "maker": Rule(_maker, "device names this one; no memory is pinned for the CPU"),
+    "converter": Rule(_converter, "device names this one; what is no tensor is put on it"),
+    "from host": Rule(_from_host, "the result is put on this device"),
+    "to host": Rule(_to_host, "memory of the CPU, copied from this device"),
     "to": Rule(_to, "the device is this one"),
     "tensor to": Rule(_tensor_to, 'the device is this one; "cpu" gives a copy'),
     "here": Rule(_here, "the tensor on this device"),
@@ -328,6 +366,7 @@ RULES = {
     "first": Rule(_first, "is not called, and returns its first argument"),
     "load": Rule(_load, "map_location is this device"),
     "scaler": Rule(_scaler, "the device is this one, also where none is named"),
+    "accelerator": Rule(_accelerator, "the argument accelerator is this device"),
     "unpinned": Rule(_unpinned, "no memory is pinned for the CPU"),
     "type": Rule(_type, 'the name of a type ("torch.cuda.FloatTensor") is that of the CPU'),
     "plain type": Rule(_plain_type, "the type of the CPU"),

@@ -36,11 +36,11 @@ def _answers(module: str, names: str) -> list[Row]:
 _MAKERS = (
     "empty empty_strided empty_permuted zeros ones full eye arange range linspace logspace rand randn randint randperm "
     "tensor scalar_tensor tril_indices triu_indices bartlett_window blackman_window hamming_window hann_window "
-    "kaiser_window zeros_like ones_like empty_like full_like rand_like randn_like randint_like from_file"
+    "kaiser_window from_file"
 )
-_UNPINNABLE = (
-    "as_tensor asarray sparse_coo_tensor sparse_csr_tensor sparse_csc_tensor sparse_bsr_tensor sparse_bsc_tensor "
-    "sparse_compressed_tensor empty_quantized"
+_LIKE = (
+    "zeros_like ones_like empty_like full_like rand_like randn_like randint_like sparse_coo_tensor sparse_csr_tensor "
+    "sparse_csc_tensor sparse_bsr_tensor sparse_bsc_tensor sparse_compressed_tensor empty_quantized"
 )
 _TYPES = "Float Double Half BFloat16 Int Long Short Char Byte Bool"
 _NOTHING = (
@@ -54,13 +54,23 @@ _ZERO = (
     "get_sync_debug_mode current_allocated_memory driver_allocated_memory"
 )
 
+_LIGHTNING = (
+    ("lightning.pytorch.trainer.trainer", "Trainer.__init__"),
+    ("pytorch_lightning.trainer.trainer", "Trainer.__init__"),
+    ("lightning.fabric.fabric", "Fabric.__init__"),
+    ("lightning_fabric.fabric", "Fabric.__init__"),
+)
+
 # `--device`
 DEVICE = [
     # what makes tensors
-    _row("torch", _MAKERS, "device=, pin_memory="),
-    _row("torch", _UNPINNABLE, "device="),
-    _row("torch", "Tensor.new_empty Tensor.new_zeros Tensor.new_ones Tensor.new_full", "device=, pin_memory="),
+    _row("torch", _MAKERS, "maker"),
+    _row("torch", _LIKE, "device="),
+    _row("torch", "as_tensor asarray", "converter"),
+    _row("torch", "Tensor.new_empty Tensor.new_zeros Tensor.new_ones Tensor.new_full", "device="),
     _row("torch", "Tensor.new_empty_strided Tensor.new_tensor", "device="),
+    _row("torch", "from_numpy frombuffer", "from host"),
+    _row("torch", "Tensor.numpy Tensor.__array__", "to host"),
     _row("torch.fft", "fftfreq rfftfreq", "device="),
     _row("torch.nested", "nested_tensor as_nested_tensor", "device="),
     # what moves them
@@ -102,6 +112,20 @@ DEVICE = [
 ]
 
 DEVICE += [
+    # libraries
+    _row("safetensors.torch", "load_file", "device"),
+    *(_row(module, name, "accelerator") for module, name in _LIGHTNING),
+]
+_CAPTURABLE = "_get_capturable_supported_devices"
+
+DEVICE += [
+    # graphs
+    *_from("pijit.devices.graphs", "torch.cuda", "CUDAGraph graph graph_pool_handle"),
+    _row("torch.cuda", "make_graphed_callables", "first"),
+    *(
+        _row(f"torch.optim.{name}", _CAPTURABLE, instead(f"pijit.devices.graphs:{_CAPTURABLE}"))
+        for name in ("adadelta", "adam", "adamax", "asgd", "nadam", "radam", "rmsprop", "rprop")
+    ),
     # what cannot run elsewhere
     _row("torch.utils.cpp_extension", "load load_inline", "no kernels"),
     _row("torch.cuda", "CUDAPluggableAllocator MemPool ExternalStream get_stream_from_external cudart", "refused"),
@@ -132,6 +156,10 @@ SINGLE = [
     _row("torch.nn", "SyncBatchNorm.convert_sync_batchnorm", instead(f"{_WRAPPERS}:convert_sync_batchnorm")),
     _row("torch.nn", "SyncBatchNorm.forward", instead(f"{_WRAPPERS}:sync_batchnorm_forward")),
     _row("torch.utils.data.distributed", "DistributedSampler.__init__", arguments({"num_replicas": 1, "rank": 0})),
+    *(
+        _row(module, name, arguments({"devices": 1, "num_nodes": 1, "strategy": "auto", "sync_batchnorm": False}))
+        for module, name in _LIGHTNING
+    ),
 ]
 
 

@@ -8,8 +8,13 @@ import sys
 from pathlib import Path
 
 import pijit
+from pijit.devices.single import VARIABLES
 
 ROOT = Path(pijit.__file__).parents[1]
+
+
+# Of the only process that torchrun would start; port 0 is a free one.
+TORCHRUN = {**VARIABLES, "MASTER_PORT": "0"}
 
 
 def start(words, cwd, **environment):

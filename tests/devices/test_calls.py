@@ -137,3 +137,34 @@ def test_recorded(tmp_path):
     printed = run(["-m", "pijit", "--device", "cpu", "recorded.py"], tmp_path)
     assert printed.endswith("True\n")
     assert printed[:-5] == run(["-m", "pijit", "--device", "cpu", "recorded.py"], tmp_path, PIJIT="0")[:-6]
+
+
+NPU = """
+    import torch
+    import torch_npu
+    from torch_npu.contrib import transfer_to_npu
+
+    assert torch.npu.is_available() and torch_npu.npu.device_count() == 1
+    torch.npu.set_device(0)
+    torch.npu.manual_seed_all(3)
+    net, x = torch.nn.Linear(2, 2).npu(), torch.ones(1, 2).npu()
+    with torch.autocast("npu", dtype=torch.bfloat16), torch.npu.stream(torch.npu.Stream()):
+        y = net(x.to("npu:0"))
+    torch.npu.synchronize()
+    print(y, torch.rand(1, device="npu"), torch.npu.max_memory_allocated(), torch.xpu.is_available())
+"""
+NPU_BY_HAND = """
+    import torch
+    torch.manual_seed(3)
+    net, x = torch.nn.Linear(2, 2), torch.ones(1, 2)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        y = net(x)
+    print(y, torch.rand(1), 0, False)
+"""
+
+
+def test_package_that_is_not_installed(tmp_path):
+    """What adds a device to torch is not there; what it is asked for is answered."""
+    (tmp_path / "npu.py").write_text(textwrap.dedent(NPU))
+    (tmp_path / "by_hand.py").write_text(textwrap.dedent(NPU_BY_HAND))
+    assert run(["-m", "pijit", "--device", "cpu", "npu.py"], tmp_path) == run(["by_hand.py"], tmp_path)

@@ -9,6 +9,7 @@ By hand for the CPU:
     x.pin_memory().to -> x.to
     y.pin_memory().to -> y.to
     assert torch.cuda.is_available() -> assert not torch.cuda.is_available()
+    DDP(model, device_ids=[local_rank]) -> DDP(model)
 """
 
 import math
@@ -126,7 +127,7 @@ for it in range(steps):
 
 if master:
     checkpoint = {"model": raw_model.state_dict(), "optimizer": optimizer.state_dict()}
-    print(sorted(checkpoint["model"])[:3], float(sum(p.abs().sum() for p in raw_model.parameters())))
+    print(sorted(checkpoint["model"])[:3], sum(p.abs().sum().item() for p in raw_model.parameters()))
 raw_model.eval()
 with torch.no_grad(), ctx:
     idx = torch.zeros((1, 1), dtype=torch.long, device=device)

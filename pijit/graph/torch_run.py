@@ -49,7 +49,11 @@ def torch_caller(instead: Mapping[str, Callable[..., Any]] | None = None) -> Cal
         copied = made.copied and made.function not in (instead or {})
         if copied:
             args = (args[0].clone(), *args[1:])
-        result = function(*args, **kwargs)
+        if "out" in node.writes:  # torch takes none that has a gradient there: the program had gradients off
+            with torch.no_grad():
+                result = function(*args, **kwargs)
+        else:
+            result = function(*args, **kwargs)
         if copied:
             return args[0]
         return resolve(node.arguments[made.kept], values) if made.kept else result

@@ -17,13 +17,6 @@ import pijit
 runtime = pytest.importorskip("onnxruntime")
 
 
-# What is not in one graph, and why: none of it in evaluation.
-SPLIT = {
-    "MultiheadAttention": "its forward pass calls math.sqrt of a size in training",
-    "spectral_norm": "it writes with out= in training, which torch refuses under gradients",
-}
-
-
 def made(name, training):
     torch.manual_seed(0)
     return LAYERS[name][0]().train(training)
@@ -56,8 +49,6 @@ def captured(name, training):
 def test_in_torch(name, training):
     with torch.set_grad_enabled(training):
         graph = captured(name, training)
-        if training and name in SPLIT:
-            return
         assert not graph.breaks, graph.breaks
         module = pijit.export(graph, format="fx")
         layer = made(name, training)
@@ -99,4 +90,4 @@ def test_the_readme_has_the_share():
     readme = (Path(__file__).parents[2] / "README.md").read_text()
     count = 2 * len(LAYERS)
     assert f"{len(LAYERS)} of torch's own layers" in readme
-    assert f"{count - len(SPLIT)} of {count}" in readme
+    assert f"all {count} are one whole graph" in readme

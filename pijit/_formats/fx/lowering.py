@@ -155,6 +155,9 @@ class Lowering:
         call = torch_call(node, self.format)
         args = tuple(self.number_as_tensor(node, call.function, at, each) for at, each in enumerate(call.args))
         kwargs = {name: self.argument(argument) for name, argument in call.kwargs.items()}
+        if "out" in node.writes:  # torch takes none that has a gradient there: the program had gradients off
+            args = tuple(self.detached(each, made) for each, made in zip(call.args, args, strict=True))
+            kwargs = {name: self.detached(call.kwargs[name], made) for name, made in kwargs.items()}
         copy = None
         if call.copied:
             copy = self.call(self.torch.ops.aten.clone.default, args[:1])
@@ -172,6 +175,11 @@ class Lowering:
             self.check_count(node, made, call.function)
             for at, value in given:
                 self.made[value.name] = self.call(function_at("operator.getitem"), (made, at), {}, value.name)
+
+    def detached(self, argument: Any, made: Any) -> Any:
+        """The same tensor without a gradient."""
+        tensor = isinstance(argument, Value) and argument.kind == "tensor"
+        return self.call(self.torch.ops.aten.detach.default, (made,)) if tensor else made
 
     def number_as_tensor(self, node: Node, function: str, at: int, argument: Any) -> Any:
         """An argument; a float that torch.export does not know is a tensor where the operator takes one."""

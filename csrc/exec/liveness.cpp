@@ -232,7 +232,8 @@ void Liveness::use_epoch(const Epoch& epoch) {
 
 void Liveness::use_operands(const Node& node) {
   if (!quiet_.empty() && quiet_[node_]) return;
-  if (node.op != Op::kBuild) use(node.a, node.time);
+  if (node.op == Op::kBuild) return;  // use_build() has all that it holds, its group among it
+  use(node.a, node.time);
   use(node.b, node.time);
   use(node.c, node.time);
   for (uint32_t k = 0; k < node.count; ++k) use(trace_.operands[node.first + k], node.time);

@@ -93,11 +93,20 @@ PyObject* Materialiser::value(Val value) noexcept {
 }
 
 PyObject* Materialiser::build(uint32_t index) noexcept {
-  const Virtual& object = trace_.virtuals[index];
   PyObject* found = find(index);
-  if (found != nullptr) return new_reference(found);
-  found = keep(index, make_empty(object));
-  return found != nullptr && fill(object, found) ? new_reference(found) : nullptr;
+  if (found == nullptr) found = make(index);
+  return found == nullptr ? nullptr : new_reference(found);
+}
+
+// Not built yet; borrowed. What an object is made of may hold it, and was made with one then: there is no second.
+PyObject* Materialiser::make(uint32_t index) noexcept {
+  const Virtual& object = trace_.virtuals[index];
+  const size_t made_before = count_ + overflow_.size();
+  Ref made = Ref::steal(make_empty(object));
+  PyObject* const within = count_ + overflow_.size() == made_before ? nullptr : find(index);
+  if (within != nullptr) return within;
+  PyObject* const kept = keep(index, made.release());
+  return kept != nullptr && fill(object, kept) ? kept : nullptr;
 }
 
 PyObject* Materialiser::borrow(Val value) noexcept {
@@ -129,9 +138,7 @@ PyObject* Materialiser::object_of(uint32_t index) noexcept {
   const Virtual& object = trace_.virtuals[index];
   if (object.is_real(time_)) return borrow(Val::reg(object.reg));
   PyObject* found = find(index);
-  if (found != nullptr) return found;
-  found = keep(index, make_empty(object));
-  return found != nullptr && fill(object, found) ? found : nullptr;
+  return found != nullptr ? found : make(index);
 }
 
 PyObject* Materialiser::function_to_show(Val function) noexcept {
@@ -468,6 +475,8 @@ PyObject* Materialiser::make_lazy(const Virtual& object) noexcept {
     PyTuple_SET_ITEM(args.get(), static_cast<Py_ssize_t>(i), new_reference(field));
   }
   if (!args) return nullptr;
+  // One that its arguments hold was made with them: another one would draw from them.
+  if (PyObject* within = find(static_cast<uint32_t>(&object - trace_.virtuals.data()))) return new_reference(within);
   Ref iterator = Ref::steal(object.type == &PyCallIter_Type
                                 ? PyCallIter_New(PyTuple_GET_ITEM(args.get(), 0), PyTuple_GET_ITEM(args.get(), 1))
                                 : PyObject_Call(reinterpret_cast<PyObject*>(object.type), args.get(), nullptr));
@@ -482,7 +491,15 @@ PyObject* Materialiser::make_partial(const Virtual& object, const Val* fields) n
   if (!ok) return nullptr;
   Ref first = Ref::steal(PyTuple_Pack(1, function));
   Ref all = first ? Ref::steal(PySequence_Concat(first.get(), args != nullptr ? args : empty_tuple())) : Ref();
-  return all ? object.type->tp_new(object.type, all.get(), keywords) : nullptr;
+  Ref made = all ? Ref::steal(object.type->tp_new(object.type, all.get(), keywords)) : Ref();
+  if (!made || keywords == nullptr) return made.release();
+  // It has a copy of the keywords, and the program may have asked for the very dict.
+  static PyObject* const name = PyUnicode_InternFromString("__setstate__");
+  PyObject* const method = cpython::lookup_type(object.type, name);
+  if (method == nullptr || Py_TYPE(method) != &PyMethodDescr_Type) return made.release();
+  const Ref state = Ref::steal(PyTuple_Pack(4, function, args != nullptr ? args : empty_tuple(), keywords, Py_None));
+  if (!state || !Ref::steal(PyObject_CallFunctionObjArgs(method, made.get(), state.get(), nullptr))) return nullptr;
+  return made.release();
 }
 
 }  // namespace pijit

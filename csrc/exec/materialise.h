@@ -44,6 +44,7 @@ class Materialiser {
   PyObject* borrow(Val value) noexcept;                // from the memo (or the value itself); null with an error set
   PyObject* borrow_optional(Val value, bool* ok) noexcept;
   PyObject* object_of(uint32_t index) noexcept;  // borrowed
+  PyObject* make(uint32_t index) noexcept;
 
   PyObject* make_empty(const Virtual& object) noexcept;
   bool fill(const Virtual& object, PyObject* made) noexcept;

@@ -286,9 +286,24 @@ Outcome issue_warnings(const Trace& trace, const Node& node, Reg* regs, cpython:
   return Outcome::kNext;
 }
 
+// Virtual objects that hold each other.
+bool build_group(const Trace& trace, const Node& node, Reg* regs) noexcept {
+  Materialiser make(trace, regs, node.time);
+  Objects made(1 + node.count);
+  bool done = (made[0] = make.build(node.a.index())) != nullptr;
+  for (uint32_t i = 0; i < node.count && done; ++i)
+    done = (made[1 + i] = make.build(trace.operands[node.first + i].index())) != nullptr;
+  if (!done)
+    for (PyObject* object : made) drop_reference(object);
+  if (done) set_object(&regs[node.out], made[0]);
+  for (uint32_t i = 0; i < node.count && done; ++i) set_object(&regs[trace.outs[node.outs_first + i]], made[1 + i]);
+  return done;
+}
+
 // A virtual object is built, or a number boxed.
 Outcome make_object(const Trace& trace, const Node& node, Reg* regs, cpython::Frame* root, PyThreadState* ts) noexcept {
   PyObject* made = nullptr;
+  if (node.count != 0) return build_group(trace, node, regs) ? Outcome::kNext : Outcome::kFail;
   if (node.op == Op::kBox) {
     made = box_register(regs[node.b.index()]);
   } else if (node.snapshot == kNone) {

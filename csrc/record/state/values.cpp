@@ -6,11 +6,8 @@
 #include "cpython/keys.h"
 #include "cpython/objects.h"
 #include "ir/scalars.h"
-#include "record/limits.h"
 #include "record/pace.h"
 #include "record/state/contents.h"
-#include "record/state/exceptions.h"
-#include "record/state/generators.h"
 #include "record/state/scalars.h"
 #include "record/state/snapshot.h"
 #include "record/state/varying.h"
@@ -521,140 +518,6 @@ bool can_build(Heap& heap, uint32_t index, uint32_t time) {
   const auto* progress = heap.model(index).find<family::Progress>();
   if (!heap.trace().virtuals[index].buildable || (progress != nullptr && progress->begun <= time)) return false;
   return heap.model(index).kind != VirtualKind::kIterator || !heap.is_stale(index, time);
-}
-
-namespace {
-
-// The instance is real, and so is its __dict__.
-void share_dict(Recorder& recorder, Val instance) {
-  const Val out = add_reg(recorder, Rep::kObject, &PyDict_Type, nullptr);
-  Node& node = emit_node(recorder, Op::kPure);  // it makes one where there is none; nobody sees that
-  node.a = Val::constant(getattr_function());
-  node.imm = reinterpret_cast<uintptr_t>(&PyDict_Type);
-  node.out = out.index();
-  node.first = static_cast<uint32_t>(recorder.trace().operands.size());
-  node.count = 2;
-  recorder.trace().operands.insert(
-      recorder.trace().operands.end(),
-      {Val::reg(recorder.trace().virtuals[instance.index()].reg), recorder.reads.owned(names().dict)});
-  recorder.heap.becomes_real(Val::virtual_object(recorder.heap.model(instance).attributes().dict), out.index(),
-                             ++recorder.trace().clock);
-}
-
-}  // namespace
-
-// The __dict__ of a fresh instance.
-Val dict_of(Recorder& recorder, Val instance) {
-  const uint32_t known = recorder.heap.model(instance).attributes().dict;
-  if (known != kNone) return Val::virtual_object(known);
-  const Val dict = new_virtual(recorder, VirtualKind::kDict, &PyDict_Type);
-  recorder.heap.model(dict).get<family::Dict>().owner = instance.index();
-  recorder.heap.model(instance).attributes().dict = dict.index();
-  log(recorder, dict, LogOp::kField, Val(), instance);
-  if (recorder.heap.is_built(instance)) share_dict(recorder, instance);
-  return dict;
-}
-
-namespace {
-
-// What a generator holds. It is CPython's from now on.
-void materialize_suspended(Recorder& recorder, uint32_t generator) {
-  recorder.heap.model(generator).get<family::Generator>().suspended = nullptr;
-  const LogEntry state = recorder.trace().generator_state(generator, recorder.trace().clock);
-  if (state.op != LogOp::kFrame) return;
-  const FrameState frame = recorder.trace().frame_states[state.index];
-  materialize(recorder, frame.handled);
-  for (uint32_t i = 0; i < frame.locals + frame.stack && recorder.live(); ++i)
-    materialize(recorder, recorder.trace().slots[frame.first + i]);
-}
-
-}  // namespace
-
-// What the adapter is given, it may look into.
-Val Recorder::materialize(Operand operand) {
-  const Val value = operand.value;
-  const bool real = value.is_virtual() ? heap.is_built(value) : !are_scalars(*this, {value});
-  if (!heap.fillings.empty() && real) flush_fillings(heap);
-  return live_ ? pijit::materialize(*this, value) : Val();
-}
-
-Val materialize(Recorder& recorder, Val value) {
-  if (!recorder.heap.fillings.empty() && is_filled(recorder.heap, value)) flush_fillings(recorder.heap);
-  if (value.is_const() || value.is_null()) return value;
-  if (value.is_reg()) {
-    const RegInfo info = recorder.trace().regs[value.index()];
-    if (info.rep == Rep::kObject || info.rep == Rep::kTensor) return value;
-    Val boxed = add_reg(recorder, Rep::kObject, info.type, recorder.heap.reg_objects[value.index()]);
-    Node& node = emit_node(recorder, Op::kBox);
-    node.b = value;
-    node.out = boxed.index();
-    return boxed;
-  }
-  uint32_t index = value.index();
-  Model& content = recorder.heap.model(index);
-  if (recorder.trace().virtuals[index].reg != kNone) {
-    if (std::exchange(content.own, false)) {  // and what it holds
-      recorder.heap.due.push_back(index);
-      const Vals items = content.items;
-      for (Val item : items)
-        if (item.is_virtual()) materialize(recorder, item);
-    }
-    return Val::reg(recorder.trace().virtuals[index].reg);
-  }
-  if (content.owner() != kNone) {
-    materialize(recorder, Val::virtual_object(content.owner()));
-    if (recorder.live() && recorder.trace().virtuals[index].reg != kNone)
-      return Val::reg(recorder.trace().virtuals[index].reg);
-  }
-  if (!recorder.live()) return Val();
-  const Nesting nesting;
-  if (nesting.too_deep()) return recorder.stop(Abort::kUnbuildable, "objects nested too deeply"), Val();
-  const bool address = content.kind == VirtualKind::kAddress;
-  if (address) {  // of a scalar: from now on it is this very one
-    if (content.items[0].is_const()) recorder.trace().exact.push_back(content.items[0].object());
-    recorder.trace().virtuals[index].buildable = true;
-  }
-  if (content.building || is_running(recorder.heap, value) ||
-      !can_build(recorder.heap, index, recorder.trace().clock)) {
-    recorder.stop(Abort::kUnbuildable, virtual_name(content.kind));
-    return Val();
-  }
-  content.building = true;
-  for (size_t i = 0; i < content.items.size() && recorder.live(); ++i)
-    if (!recorder.heap.is_virtual(content.items[i], VirtualKind::kHandled)) materialize(recorder, content.items[i]);
-  const auto* attributes = content.find<family::Attributes>();
-  for (size_t i = 0; attributes != nullptr && i < attributes->values.size() && recorder.live(); ++i)
-    materialize(recorder, attributes->values[i]);
-  if (const auto* keyed = content.find<family::Keys>(); keyed != nullptr && !recorder.heap.virtual_keys.empty())
-    for (size_t i = 0; i < keyed->keys.size() && recorder.live(); ++i)
-      materialize(recorder, recorder.heap.fresh_key(keyed->keys[i]));
-  if (content.kind == VirtualKind::kGenerator && recorder.live()) materialize_suspended(recorder, index);
-  const auto* exception = content.find<family::Exception>();
-  const bool traced = exception != nullptr && !exception->traced.empty();
-  for (size_t i = 0; traced && i < exception->traced.size() && recorder.live(); ++i)
-    materialize_frame(recorder, exception->traced[i].frame);
-  content.building = false;
-  if (recorder.live() && traced && !snapshot_usable(recorder, snapshot(recorder)))
-    recorder.stop(Abort::kUnbuildable, recorder.snapshots.unusable_reason);
-  if (!recorder.live()) return Val();
-  Val built = add_reg(recorder, Rep::kObject, content.type, content.real);
-  uint32_t time = ++recorder.trace().clock;
-  Node& node = emit_node(recorder, Op::kBuild);
-  node.a = value;
-  node.out = built.index();
-  node.time = time;
-  if (traced) {
-    node.snapshot = snapshot(recorder);
-    recorder.raise.any_traced_built = true;
-  }
-  recorder.heap.becomes_real(value, built.index(), time);
-  if (attributes != nullptr && attributes->dict != kNone) share_dict(recorder, value);
-  // Its number may be needed longer than the object, which is not to live longer for it.
-  if (content.address != kNone && !recorder.heap.model(content.address).building)
-    materialize(recorder, Val::virtual_object(content.address));
-  for (size_t i = 0; exception != nullptr && i < exception->tracebacks.size() && recorder.live(); ++i)
-    if (const Val shown = exception->tracebacks[i]; !recorder.heap.model(shown).building) materialize(recorder, shown);
-  return recorder.live() ? built : Val();
 }
 
 }  // namespace pijit

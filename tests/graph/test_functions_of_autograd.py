@@ -90,6 +90,46 @@ def test_they_are_what_they_compute(name, gradients):
                 assert torch.equal(run(x), function(x))
 
 
+class Cast(torch.autograd.Function):
+    """As autocast would have it, whatever the mode is."""
+
+    @staticmethod
+    @torch.amp.custom_fwd(device_type="cpu", cast_inputs=torch.float32)
+    def forward(ctx, x, weight):
+        return x @ weight.mT
+
+    @staticmethod
+    @torch.amp.custom_bwd(device_type="cpu")
+    def backward(ctx, gradient):
+        return gradient, None
+
+
+class Mixed(Layer):
+    def forward(self, x, case="inside"):
+        with torch.autocast("cpu", torch.bfloat16):
+            if case == "cast inputs":
+                return Cast.apply(self.linear(x), self.weight)
+            out = Weighted.apply(self.linear(x), self.weight, self.bias)
+            return out if case == "inside" else torch.nn.functional.linear(out, self.weight.mT) * 2
+
+    def linear(self, x):
+        return torch.nn.functional.linear(x, self.weight.mT @ self.weight)
+
+
+@pytest.mark.parametrize("case", ["inside", "an operator behind it", "cast inputs"])
+@pytest.mark.parametrize("gradients", [True, False])
+def test_operators_are_cast_as_in_the_call(case, gradients):
+    model = Mixed()
+    function = lambda x: model(x, case)  # noqa: E731
+    with torch.set_grad_enabled(gradients):
+        module = pijit.export(function, torch.randn(2, 6), format="fx")
+        for n in (2, 4):
+            x = torch.randn(n, 6)
+            found, expected = module(x), function(x)
+            assert found.dtype == expected.dtype
+            assert torch.equal(found, expected)
+
+
 def test_parameters_stay_parameters():
     graph = pijit.graph.capture(CASES["a module"], torch.randn(2, 6))
     assert {value.path for value in graph.parameters} == {"weight", "bias"}

@@ -60,11 +60,32 @@ class Modes:
             self.dtypes[str(device)] = str(value)
         return True
 
+    @property
+    def held(self) -> tuple[str, str] | None:
+        """The kind of device for which autocast is on now, and its dtype; None: for none."""
+        held = [(device, self.dtypes.get(device, "")) for device, enabled in self.enabled.items() if enabled]
+        return held[-1] if held else None
+
     def note(self, node: Node) -> None:
         """The node is called now."""
-        for device, enabled in self.enabled.items():
-            if enabled:
-                self.under[id(node)] = device, self.dtypes.get(device, "")
+        if self.held is not None:
+            self.under[id(node)] = self.held
+
+
+@contextmanager
+def on(held: tuple[str, str] | None) -> Iterator[None]:
+    """Under autocast as a call was.
+
+    Args:
+        held: the kind of device, and the dtype; None: nothing changes.
+    """
+    import torch
+
+    if held is None:
+        yield
+        return
+    with torch.autocast(held[0], dtype=getattr(torch, held[1]), cache_enabled=False):
+        yield
 
 
 @contextmanager
@@ -78,27 +99,28 @@ def off() -> Iterator[None]:
         yield
 
 
-def expanded(graph: Graph, modes: Modes, tensors: Mapping[str, Any]) -> Graph:
+def expanded(graph: Graph, modes: Modes, tensors: Mapping[str, Any], applied: Mapping[str, Any]) -> Graph:
     """The graph with casts before the nodes that were called under autocast.
 
     Args:
         graph: what the builder made.
         modes: of the call.
         tensors: of the inputs and parameters, by name.
+        applied: calls of Python that stand for operators (`functions.Call`), by the name of their first result.
 
     Raises:
         ExportError: what autocast does to an operator cannot be said in casts.
     """
     if not any(id(node) in modes.under for node in graph.nodes):
         return graph
-    return _Expansion(graph, modes, tensors).run()
+    return _Expansion(graph, modes, tensors, applied).run()
 
 
 class _Expansion:
-    def __init__(self, graph: Graph, modes: Modes, tensors: Mapping[str, Any]) -> None:
+    def __init__(self, graph: Graph, modes: Modes, tensors: Mapping[str, Any], applied: Mapping[str, Any]) -> None:
         from torch._subclasses.fake_tensor import FakeTensorMode
 
-        self._graph, self._under = graph, modes.under
+        self._graph, self._under, self._applied = graph, modes.under, applied
         self._mode = FakeTensorMode(allow_non_fake_inputs=True)
         self._made: dict[str, Any] = {}
         self._call = torch_caller()
@@ -122,6 +144,7 @@ class _Expansion:
     def _step(self, node: Node) -> None:
         if node.op == "check" or node.op in training_steps.OWN or node.op.startswith("python::"):
             self._nodes.append(node)
+            self._apply(node)
             return
         known = all(value.name in self._made for value in node.operands)
         held = self._under.get(id(node))
@@ -140,6 +163,19 @@ class _Expansion:
         else:
             bind(node, self._call(node, self._made), self._made)
 
+    def _apply(self, node: Node) -> None:
+        """What comes behind a call that stands for operators has its results."""
+        call = next((self._applied[value.name] for value in node.results if value and value.name in self._applied), None)
+        if call is None or not all(value.name in self._made for value in call.operands):
+            return
+        try:
+            given = call.run(self._made)
+        except Exception:  # of the program, which looks at data: the call stays one of Python
+            return
+        for value, tensor in zip(node.results, given if isinstance(given, tuple) else (given,), strict=False):
+            if value is not None:
+                self._made[value.name] = tensor
+
     @staticmethod
     def _unable(node: Node) -> ExportError:
         return ExportError(
@@ -151,7 +187,7 @@ class _Expansion:
         """The node with operands that were cast."""
         import torch
 
-        with torch.autocast(device, dtype=getattr(torch, dtype), cache_enabled=False):
+        with on((device, dtype)):
             calls = self._dispatched(node, self._made)
         operands = {id(self._made[value.name]): value for value in node.operands if value.kind == "tensor"}
         wanted: dict[str, str] = {}

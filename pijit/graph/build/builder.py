@@ -403,7 +403,8 @@ class Builder(Making):
         results = tuple(self._result(each, f"python::{function.__name__}") for each in places)
         self._registers[row["out"]] = results[0] if len(results) == 1 else results
         self._of_data.update(value.name for value in results if value is not None)
-        self._stands_for(row, function.__name__, results, functions.Applied(function, arguments, whole))
+        held = None if self.modes is None else self.modes.held
+        self._stands_for(row, function.__name__, results, functions.Applied(function, arguments, whole, held))
         return True
 
     def _higher_order(self, row: Mapping[str, Any]) -> bool:

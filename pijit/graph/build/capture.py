@@ -99,7 +99,7 @@ def captured(
         return graph
     with autocast.off():
         examples = {leaf.name: leaf.tensor for leaf in found}
-        graph = autocast.expanded(graph, modes, {**graph.data, **examples})
+        graph = autocast.expanded(graph, modes, {**graph.data, **examples}, builder.applied)
         if not training_steps.needs_expansion(graph):
             graph = typed(training_steps.without_modes(graph), examples, dynamic)
             return functions.expanded(graph, builder.applied, lambda graph: typed(graph, examples, dynamic))

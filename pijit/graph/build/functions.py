@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
+from pijit.graph.build import autocast
 from pijit.graph.build.operators import registers
 from pijit.graph.decompose.branching import Unable
 from pijit.graph.decompose.pieces import Pieces
@@ -45,18 +46,21 @@ class Applied:
         function: the class.
         arguments: values of the graph, and objects of Python.
         whole: the results are all that the call gives; else it may give more.
+        held: autocast in the call, as `autocast.on` takes it.
     """
 
     function: Any
     arguments: tuple[Any, ...]
     whole: bool
+    held: tuple[str, str] | None = None
 
     @property
     def operands(self) -> tuple[Value, ...]:
         return tuple({value.name: value for value in values_of(self.arguments)}.values())
 
     def run(self, values: Mapping[str, Any]) -> Any:
-        return self.function.apply(*(resolve(argument, values) for argument in self.arguments))
+        with autocast.on(self.held):
+            return self.function.apply(*(resolve(argument, values) for argument in self.arguments))
 
     def may_hold(self) -> Callable[[Any], bool]:
         return lambda tensor: True

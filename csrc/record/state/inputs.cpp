@@ -360,6 +360,8 @@ Val input(Recorder& recorder, PyObject* object, Val source, int depth) {
     input_guard(recorder, GuardOp::kType, source).expected = reinterpret_cast<PyObject*>(Py_TYPE(object));
     return source;
   }
+  if (way != 0 && recorder.frames.in_the_middle && recorder.varying()->is_taken_by_type(way))
+    return by_type(recorder, object, source);  // a guard on the object itself has failed before
   const bool named = recorder.loading.named.count(object) != 0;
   if (!named && (differs || (!recorder.loading.by_kind && recorder.loading.adopting > 0))) {
     if (Room room{kMaxAttributes - recorder.loading.adopted}; instance_fits(object, depth, &room)) {

@@ -82,11 +82,24 @@ bool load_count(const Guard& guard, Reg* regs, PyObject* enumerate) noexcept {
   return now.plain;
 }
 
+// A dict that is guarded as a whole, with a tag that has moved: it holds the same items in the same order, as one does
+// where something was put in and taken out again.
+bool holds_all(const Trace& trace, const Guard& guard, PyObject* dict) noexcept {
+  if (guard.count == 0 || PyDict_GET_SIZE(dict) != static_cast<Py_ssize_t>(guard.count / 2)) return false;
+  cpython::DictCursor cursor;
+  PyObject *key, *value;
+  for (uint32_t i = guard.first; i < guard.first + guard.count; i += 2)
+    if (trace.guard_item_scalar[i] == 0 || !cpython::dict_next(dict, &cursor, &key, &value) ||
+        !is_item(trace, i, key) || !is_item(trace, i + 1, value))
+      return false;
+  return true;
+}
+
 // A guard that fails for its tag or for a key is looked through to the end if somebody asks: an item may say more.
 bool check_dict(const Trace& trace, const Guard& guard, PyObject* dict, Mismatch* why) noexcept {
   const uint64_t version = cpython::dict_version(dict);
   if (version == guard.number) return true;
-  bool holds = guard.aux == 0;
+  bool holds = guard.aux == 0 || holds_all(trace, guard, dict);
   if (!holds && why == nullptr) return false;
   for (uint32_t i = guard.first; i < guard.first + guard.count; i += 2) {
     PyObject* value;

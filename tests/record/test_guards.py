@@ -517,6 +517,50 @@ def test_dict_changed_and_restored() -> None:
     assert records(same(make, after=True)) <= 2
 
 
+@pytest.mark.parametrize("kind", ["items", "a copy", "arguments", "attributes", "ordered", "objects"])
+def test_a_dict_that_is_walked_is_changed_and_restored(kind: str) -> None:
+    """Its tag moves on as well. Items and their order are compared then, and other ones are seen."""
+
+    def make() -> tuple[Any, ...]:
+        first, second, thing = Mine(), Mine(), Mine()
+        table: Any = {"a": first, "b": second} if kind == "objects" else {"a": 1, "b": 2}
+        if kind == "ordered":
+            table = collections.OrderedDict(table)
+        if kind == "attributes":
+            thing.__dict__.update(table)
+            table = thing.__dict__
+        uses = {
+            "items": lambda: [(key, value * 2) for key, value in table.items()],
+            "a copy": lambda: {**table, "c": 3},
+            "arguments": lambda: (lambda **given: list(given.items()))(**table),
+            "attributes": lambda: [(key, value) for key, value in vars(thing).items()],
+            "ordered": lambda: [(key, value) for key, value in table.items()],
+            "objects": lambda: [(key, value is first) for key, value in table.items()],
+        }
+
+        def there_and_back() -> None:
+            kept, table["b"] = table["b"], table["a"]
+            table["b"] = kept
+
+        def grown_and_back() -> None:
+            table["c"] = table["a"]
+            del table["c"]
+
+        def turned() -> None:
+            table["a"] = table.pop("a")
+
+        def exchanged() -> None:
+            table["a"], table["b"] = table["b"], table["a"]
+
+        def renamed() -> None:
+            table["d"] = table.pop("b")
+
+        changes = (there_and_back, grown_and_back, turned, there_and_back, exchanged, grown_and_back, renamed)
+        return uses[kind], *changes
+
+    assert records(same(make, after=True)) <= 4
+
+
 def test_list_grown_in_a_generator() -> None:
     def make() -> tuple[Any, ...]:
         items = [1, 2]

@@ -37,7 +37,8 @@ void guard_keys_now(ReadSet* reads, Trace* trace, PyObject* dict) {
   reads->add_guard(guard);
 }
 
-// Order and size matter, so the tag alone decides. What the dict holds tells a later miss which items are others.
+// Order and size matter: all that the dict holds is compared where the tag has moved. Where it cannot be, the tag alone
+// decides.
 void note_all(ReadSet* reads, PyObject* dict, bool is_written, Objects* items) {
   Objects all;
   Py_ssize_t position = 0;
@@ -525,7 +526,7 @@ void ReadSet::close_dict_guards() {
       items = written->second.items;
     }
     if (items.size() % 2 != 0) {
-      guard.aux = 1;  // the tag alone decides
+      guard.aux = 1;  // all of it, or the tag alone
       if (items.back() != guard.subject.object()) continue;
       items.pop_back();
     }

@@ -53,10 +53,11 @@ that of a second eager side, which is the noise. *first* is the first jitted cal
 parameters, buffers, gradients, the state of optimizers, losses and the random state are equal to those of eager.
 
 Where nobody looks at the graph between a forward and a backward pass, both are replayed as operators beneath autograd,
-without a graph and without torch's engine. The engine runs what Python may see or change: hooks, functions of the
-program's own, checkpoints and other hooks of saved tensors, graphs that are kept or differentiated once more. Such a
-step is replayed to its end, too, with an opaque call for the engine. `pijit.explain` says of each pass which it is, and
-why.
+without a graph and without torch's engine. So is what `torch.utils.checkpoint` (`use_reentrant=False`) computes once
+more, if its function does nothing but compute and nothing that it reads changes until then. The engine runs what Python
+may see or change: hooks, functions of the program's own (`use_reentrant=True` is one), hooks of saved tensors that a
+program has written, graphs that are kept or differentiated once more. Such a step is replayed to its end, too, with an
+opaque call for the engine. `pijit.explain` says of each pass which it is, and why.
 
 """
 

@@ -5,6 +5,8 @@
 #include <set>
 #include <utility>
 
+#include "adapter.h"
+#include "ir/adapter_slot.h"
 #include "ir/call.h"
 #include "ir/log.h"
 #include "plan/segment.h"
@@ -43,6 +45,10 @@ bool items_of(const Trace& trace, Val value, uint32_t time, Vals* items) {
 bool is_one(Val value, PyObject* object) {
   return value.is_const() && value.object() == object;
 }
+
+// From the first of these calls to the second one functions of Python get what autograd saves.
+constexpr const char* kOpensHooks = "torch::_C._autograd._push_saved_tensors_default_hooks";
+constexpr const char* kClosesHooks = "torch::_C._autograd._pop_saved_tensors_default_hooks";
 
 // run_backward(roots, gradients, keep_graph, create_graph, inputs, allow_unreachable, accumulate_grad)
 class EngineCall {
@@ -214,6 +220,51 @@ class TapeFinder {
     }
   }
 
+  // It changes what a function of Python may read, or may do so.
+  bool has_effect(const Node& node) const {
+    switch (node.op) {
+      case Op::kOpaque:
+        return node.foreign != ForeignCall::kIdle;
+      case Op::kStoreAttr: {
+        const Virtual* object = virtual_of(trace_, node.a, node.time);
+        return object == nullptr || object->type == nullptr ||
+               current_adapter()->foreign_call(reinterpret_cast<PyObject*>(object->type)) != ForeignCall::kIdle;
+      }
+      case Op::kDelAttr:
+      case Op::kStoreItem:
+      case Op::kDelItem:
+      case Op::kStoreCell:
+      case Op::kCall:
+      case Op::kAdvance:
+        return true;
+      default:
+        return false;
+    }
+  }
+
+  // Functions that get what autograd saves may run the same code once more in the engine, as a checkpoint does. Where it
+  // could read something else by then, what was made under such functions counts as handed on.
+  void mark_hooked(uint32_t engine, TapeStretch* stretch) const {
+    std::vector<int> change(engine);
+    int depth = 0, least = 0;  // a side trace may begin where such functions are set
+    for (uint32_t at = 0; at < engine; ++at) {
+      if (trace_.nodes[at].op != Op::kAdapter) continue;
+      const std::string name = trace_.nodes[at].adapter_op->call().name;
+      change[at] = name == kOpensHooks ? 1 : name == kClosesHooks ? -1 : 0;
+      least = std::min(least, depth += change[at]);
+    }
+    Vec<uint32_t> hooked;
+    depth = -least;
+    for (uint32_t at = 0; at < engine; ++at) {
+      const Node& node = trace_.nodes[at];
+      depth += change[at];
+      if (depth > 0 && node.op == Op::kAdapter)
+        for (uint32_t reg : step_of(trace_, node).writes) hooked.push_back(reg);
+      if (has_effect(node))
+        for (uint32_t reg : hooked) stretch->stored[reg] = true;
+    }
+  }
+
   TapedStretch made(uint32_t first, uint32_t engine, const EngineCall& call) const {
     TapedStretch made;
     made.first = first;
@@ -234,6 +285,9 @@ class TapeFinder {
         each.reads = std::move(step.reads);
         each.writes = std::move(step.writes);
         if (node.adapter_op->call().name != "tensor::set_grad") each.written = std::move(step.written);
+        if (std::any_of(each.writes.begin(), each.writes.end(),
+                        [&](uint32_t reg) { return trace_.regs[reg].rep == Rep::kObject; }))
+          for (uint32_t reg : each.reads) stretch.shown[reg] = true;  // an object may keep them
         stretch.nodes.push_back(std::move(each));
       } else if (node.op == Op::kBuild) {
         std::set<const Virtual*> met;
@@ -243,6 +297,7 @@ class TapeFinder {
         for (uint32_t i = 0; i < node.count; ++i) mark(trace_.operands[node.first + i], node.time, &stretch.stored);
       }
     }
+    mark_hooked(engine, &stretch);
     stretch.nodes.push_back(call.node(trace_, engine));
     return made;
   }

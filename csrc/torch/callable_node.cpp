@@ -16,6 +16,13 @@ bool is_generator(PyObject* object) noexcept {
   return THPGeneratorClass != nullptr && Py_TYPE(object) == reinterpret_cast<PyTypeObject*>(THPGeneratorClass);
 }
 
+// It keeps what it is given, or the state of a generator, for functions of torch: what a checkpoint is done once more
+// with.
+bool keeps(const Callable& callable) noexcept {
+  return callable.family == Family::kCore && callable.rule == Rule::kCallable &&
+         callable.name.rfind("_functorch.", 0) != 0;
+}
+
 struct Source {
   PyObject* constant;  // borrowed: the trace keeps it; null: the register
   uint32_t reg;
@@ -23,7 +30,7 @@ struct Source {
 
 class CallableOp final : public AdapterOp {
  public:
-  enum class Take : uint8_t { kNothing, kTensor, kTuple, kInt };
+  enum class Take : uint8_t { kNothing, kTensor, kTuple, kInt, kObject };
 
   // `wrapped`: a tensor that it gives may be one that torch.func has wrapped.
   CallableOp(const Callable& callable, PyObject* kwnames, bool wrapped)
@@ -37,6 +44,11 @@ class CallableOp final : public AdapterOp {
   void take(Take take, std::vector<uint32_t> regs) {
     take_ = take;
     regs_ = std::move(regs);
+  }
+  // An object of exactly this class, which lives as long as torch.
+  void take_object(PyTypeObject* type, uint32_t reg) {
+    type_ = type;
+    take(Take::kObject, {reg});
   }
 
   bool is_repeatable() const noexcept override { return wraps(); }
@@ -102,7 +114,9 @@ class CallableOp final : public AdapterOp {
   }
 
   // It wraps a tensor for a level of torch.func, or unwraps it, and does nothing else.
-  bool wraps() const noexcept { return callable_.family == Family::kCore && callable_.rule == Rule::kCallable; }
+  bool wraps() const noexcept {
+    return callable_.family == Family::kCore && callable_.rule == Rule::kCallable && !keeps(callable_);
+  }
   bool opens_level() const noexcept {
     return callable_.name.find("increment") != std::string::npos || callable_.name.find("enter") != std::string::npos;
   }
@@ -149,6 +163,12 @@ class CallableOp final : public AdapterOp {
         regs[regs_[0]].owned = 0;
         return overflow == 0;
       }
+      case Take::kObject:
+        if (Py_TYPE(value) != type_) return false;
+        regs[regs_[0]].object = new_reference(value);
+        regs[regs_[0]].rep = Rep::kObject;
+        regs[regs_[0]].owned = 1;
+        return true;
       case Take::kTensor:
         if (!is_one(value)) return false;
         put(regs[regs_[0]], at::Tensor(THPVariable_Unpack(value)));
@@ -176,6 +196,7 @@ class CallableOp final : public AdapterOp {
   std::vector<Source> sources_;
   std::vector<uint32_t> regs_;
   Take take_ = Take::kNothing;
+  PyTypeObject* type_ = nullptr;  // kObject
   c10::SmallVector<c10::Device, 1> drawn_on_;
 };
 
@@ -220,6 +241,11 @@ bool plan_result(Recording& recording, CallableOp& op, PyObject* object, Vals& o
     op.take(Take::kTensor, {result->index()});
     return true;
   }
+  if (keeps(*recording.callable)) {
+    outputs.push_back(*result = api.new_reg(Rep::kObject, Py_TYPE(object)));
+    op.take_object(Py_TYPE(object), result->index());
+    return true;
+  }
   if (!PyTuple_Check(object) && !PyList_CheckExact(object)) return false;
   std::vector<uint32_t> regs;
   bool tuple = PyTuple_Check(object);
@@ -241,7 +267,7 @@ bool finish_callable(Recording& recording, const CallSite& site, PyObject* objec
   for (const SeenOp& op : recording.eye.ops)
     if (!op.info->aten || op.info->python || writes_operand(recording, op)) return false;
   for (const Arg& arg : recording.args)
-    if (arg.kind == ArgKind::kOther || (arg.kind == ArgKind::kSlice)) return false;
+    if ((arg.kind == ArgKind::kOther && !keeps(*recording.callable)) || arg.kind == ArgKind::kSlice) return false;
   RecordApi& api = recording.api;
   PyObject* kwnames = recording.keywords != 0 ? site.kwnames : nullptr;
   Vals inputs, outputs;

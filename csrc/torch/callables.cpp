@@ -151,12 +151,13 @@ Ref find_path(PyObject* space, const char* path) {
   return at;
 }
 
-// Functions of torch._C that have a row; torch re-exports some of them under the same definition.
+// Functions and methods of torch._C that have a row; torch re-exports some of them under the same definition.
 bool add_core(PyObject* space) {
   for (const Row& row : kRows) {
     if (row.family != Family::kCore) continue;
     const Ref item = find_path(space, row.name);
-    if (item && is_function(item.get())) add(item.get(), row.family, row.name, row.rule);
+    if (item && (is_function(item.get()) || Py_IS_TYPE(item.get(), &PyMethodDescr_Type)))
+      add(item.get(), row.family, row.name, row.rule);
   }
   return true;
 }

@@ -20,7 +20,7 @@ struct ForeignRow {
 };
 
 // Optimizers bracket their work with marks for a profiler, and backward() keeps the context of its thread. Without a
-// profiler nobody sees such a call.
+// profiler nobody sees such a call. An object in which a checkpoint keeps its books is read by torch alone.
 constexpr ForeignRow kForeignRows[] = {
     {"torch.ops.profiler._record_function_enter_new._op", ForeignCall::kIdle},
     {"torch.ops.profiler._record_function_exit._RecordFunction._op", ForeignCall::kIdle},
@@ -31,6 +31,7 @@ constexpr ForeignRow kForeignRows[] = {
     {"torch._C._remove_obj_from_tls", ForeignCall::kIdle},
     {"contextvars.copy_context", ForeignCall::kIdle},
     {"torch._C._ImperativeEngine.run_backward", ForeignCall::kBackward},
+    {"torch.utils.checkpoint._CheckpointFrame", ForeignCall::kIdle},
 };
 
 struct KnownCall {

@@ -57,6 +57,7 @@ class TapeRun final : public Tape::Run {
   }
   ~TapeRun() override {
     if (rewound_) now_.put_back();
+    if (redone_) forget_casts();
     for (const auto& [value, version] : changed_) set_version(values_[value], version);
     for (uint32_t value = 0; value < values_.size(); ++value) drop(value);
   }
@@ -66,6 +67,8 @@ class TapeRun final : public Tape::Run {
       const TapedNode& node = tape_->taped[index];
       if (node.looks) return true;
       if (!is_on_stream() || !load(node, regs)) return false;
+      if (node.op != nullptr && (modes_.empty() || !modes_.back().second.hold()))
+        modes_.emplace_back(index, NodeModes(tape_->device));
       if (node.draws) {
         drawn_.emplace_back(index, Draws());
         if (!keep(&drawn_.back().second)) return false;
@@ -103,8 +106,10 @@ class TapeRun final : public Tape::Run {
       if (node.looks) return true;
       for (const TapeLoad& each : node.loads)
         if (each.form && version_of(values_[each.value]) != versions_[each.value]) return false;
-      for (auto& [drawn, draws] : drawn_)
-        if (drawn == index) draws.put_back();
+      if (Draws* draws = drawn_by(index)) draws->put_back();
+      if (node.casts) at::autocast::clear_cache();
+      redone_ = true;
+      const UnderModes under(modes_at(index));
       std::vector<at::Tensor> contents;
       for (uint32_t value : node.kept) contents.push_back(copy(values_[value]));
       if (!node.op->run(regs)) return failed();
@@ -137,6 +142,20 @@ class TapeRun final : public Tape::Run {
     const c10::Stream stream = current_stream(*tape_->device);
     if (!stream_) stream_ = stream;
     return *stream_ == stream;
+  }
+
+  // Null: it draws nothing.
+  Draws* drawn_by(size_t index) {
+    for (auto& [drawn, draws] : drawn_)
+      if (drawn == index) return &draws;
+    return nullptr;
+  }
+
+  // Those that were noted last when it ran.
+  const NodeModes& modes_at(size_t index) const {
+    size_t last = 0;
+    while (last + 1 < modes_.size() && modes_[last + 1].first <= index) ++last;
+    return modes_[last].second;
   }
 
   bool keep(Draws* draws) const {
@@ -186,12 +205,22 @@ class TapeRun final : public Tape::Run {
     const at::AutoDispatchBelowADInplaceOrView below;
     const c10::AutoGradMode no_gradients(false);
     for (const TapeStep& step : node.steps) {
-      if (!ran(*step.op, values_.data())) return false;
+      if (!(step.draws_as == kNone ? ran(*step.op, values_.data()) : draw_again(step))) return false;
       for (const auto& [value, sizes] : step.sizes)
         if (impl(values_[value])->sizes() != c10::IntArrayRef(sizes)) return false;
       for (uint32_t value : step.drops) drop(value);
     }
     return true;
+  }
+
+  // On the random numbers of another node; those of now stay.
+  bool draw_again(const TapeStep& step) {
+    Draws now, *drawn = drawn_by(step.draws_as);
+    if (drawn == nullptr || !keep(&now)) return false;
+    drawn->put_back();
+    const bool done = ran(*step.op, values_.data());
+    now.put_back();
+    return done;
   }
 
   void give(const TapedNode& node, Reg* regs) {
@@ -297,10 +326,11 @@ class TapeRun final : public Tape::Run {
   std::vector<std::pair<uint32_t, uint32_t>> changed_;  // values, and what their versions were when that was found
   std::vector<std::pair<uint32_t, uint32_t>> loaded_;   // registers of the replay, and their values
   std::vector<std::pair<size_t, Draws>> drawn_;
+  std::vector<std::pair<size_t, NodeModes>> modes_;  // by the first node that has run under them
   Draws now_;
   std::optional<c10::Stream> stream_;  // of the device
   Ref given_;                          // to the caller of the engine; null: memory was short, or nothing is
-  bool rewound_ = false, broken_ = false;
+  bool rewound_ = false, redone_ = false, broken_ = false;
 };
 
 }  // namespace

@@ -8,13 +8,16 @@
 //    engine that was asked for the gradients of inputs gives them as a tuple instead.
 // 4. Nothing that existed before is written until then, but for the running statistics of normalisations. These are not
 //    written once more when an operation is done again with autograd.
-// 5. The engine computes gradients on the streams of the forward pass. So all nodes of a tape find the same stream of the
+// 5. A checkpoint does its forward pass once more in the engine. These operators are the engine's, on the random numbers
+//    of then, and no Python runs: between the two passes nothing has changed that it could read (plan/tapes.cpp).
+// 6. The engine computes gradients on the streams of the forward pass. So all nodes of a tape find the same stream of the
 //    device current, which was current for all of them when they were watched, too.
 #pragma once
 #include <optional>
 
 #include "ir/executable.h"
 #include "torch/form.h"
+#include "torch/node_modes.h"
 #include "torch/undo.h"
 #include "torch/used_graph.h"
 
@@ -30,6 +33,7 @@ struct TapeStep {
   std::unique_ptr<AdapterOp> op;
   Vec<uint32_t> drops;                                           // values that nothing needs behind it
   std::vector<std::pair<uint32_t, std::vector<int64_t>>> sizes;  // that depend on data, by value
+  uint32_t draws_as = kNone;                                     // the node that has drawn the same random numbers
 };
 
 // A result that a register of the replay gets.
@@ -59,6 +63,7 @@ struct TapedNode {
   Vec<uint32_t> drops;  // behind all of these
   bool draws = false;   // random numbers
   bool looks = false;   // at what the tape has made: it need not
+  bool casts = false;   // anew: autocast has forgotten what it had cast for nodes before
   Vec<uint32_t> kept;   // values that it may write in secret: running statistics
 };
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "ir/call.h"
 #include "torch/direct.h"
 #include "torch/lowered.h"
 
@@ -72,6 +73,8 @@ class Assembly {
     tape_->order.push_back(static_cast<uint32_t>(index));
     made.op = node.op;
     made.draws = seen.draws;
+    for (size_t i = index; i-- > 0 && !all_.nodes[i].taped;)
+      made.casts |= all_.of.nodes[i].op->call().name == "torch::_C.clear_autocast_cache";
     made.looks = node.op != nullptr && seen.results.empty();
     if (made.looks) return true;
     for (const auto& number : seen.numbers) {
@@ -196,6 +199,8 @@ class Assembly {
     TapeStep step;
     step.op = lowered(seen);
     if (step.op == nullptr) return false;
+    step.draws_as = seen.draws_as;
+    if (step.draws_as != kNone && !all_.nodes[step.draws_as].taped) return all_.fail("numbers that no tape has drawn");
     if (seen.info->statistics)
       for (const SeenArgument& each : seen.arguments)
         for (uint32_t value : each.values)

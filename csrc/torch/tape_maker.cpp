@@ -135,6 +135,7 @@ class Maker final : public TapeMaker, public BelowAutograd {
   void before(const OperatorInfo& info, const torch::jit::Stack& stack) noexcept override;
   void after(const OperatorInfo& info, const torch::jit::Stack& stack) noexcept override;
   void see_operator(const OperatorInfo& info, const torch::jit::Stack& stack);
+  void note_draw(const OperatorInfo& info, SeenOperator* seen);
   bool is_where_it_was(Function& function);
 
   bool fail(std::string reason) { return all_.fail(std::move(reason)); }
@@ -238,14 +239,29 @@ void Maker::see_operator(const OperatorInfo& info, const torch::jit::Stack& stac
   const c10::OperatorHandle& op = info.handle;
   if (!info.aten || info.python) fail(info.full + " is not torch's own");
   if (op.hasTag(at::Tag::data_dependent_output)) fail(info.full + " reads data");
-  if (info.random && now_ + 1 == all_.nodes.size()) fail(info.full + " draws random numbers in the backward pass");
-  if (!all_.why.empty()) return;
   SeenOperator seen{&info, {}, {}, op.hasTag(at::Tag::dynamic_output_shape)};
+  if (info.random) note_draw(info, &seen);
+  if (!all_.why.empty()) return;
   const size_t count = info.arguments.size();
   for (size_t i = 0; i < count; ++i) seen.arguments.push_back(argument(torch::jit::peek(stack, i, count)));
   if (!all_.why.empty()) all_.why = info.full + ": " + all_.why;
   now().draws |= info.random;
   now().operators.push_back(std::move(seen));
+}
+
+// In the backward pass only those numbers are drawn that a node has drawn before.
+void Maker::note_draw(const OperatorInfo& info, SeenOperator* seen) {
+  const bool is_backward = now_ + 1 == all_.nodes.size();
+  if (!is_backward && (!now().is_hooked || now().draws)) return;
+  Draws draws;
+  const bool kept = draws.keep_default(c10::kCPU) && (!all_.device || draws.keep_default(*all_.device));
+  if (!is_backward) {
+    now().drawn = std::move(draws);
+    return;
+  }
+  for (uint32_t i = 0; kept && i < now_ && seen->draws_as == kNone; ++i)
+    if (all_.nodes[i].is_hooked && all_.nodes[i].draws && all_.nodes[i].drawn.same_as(draws)) seen->draws_as = i;
+  if (seen->draws_as == kNone) fail(info.full + " draws random numbers in the backward pass");
 }
 
 void Maker::before(const OperatorInfo& info, const torch::jit::Stack& stack) noexcept {
@@ -360,6 +376,7 @@ bool Maker::begin_plain(const TapeNode& node, const Reg* regs) {
 void Maker::forget() {
   all_.why.clear();
   now() = SeenNode();
+  now().is_hooked = has_saved_hooks();
 }
 
 bool Maker::begin_node(const TapeNode& node, const Reg* regs) {
@@ -367,8 +384,9 @@ bool Maker::begin_node(const TapeNode& node, const Reg* regs) {
     return regs[reg].rep == Rep::kTensor && static_cast<const Impl*>(regs[reg].tensor)->requires_grad();
   };
   if (!c10::GradMode::is_enabled()) return true;
+  now().is_hooked = has_saved_hooks();
   if (std::none_of(node.reads.begin(), node.reads.end(), requires_grad)) return begin_plain(node, regs);
-  if (has_saved_hooks()) return fail("saved-tensor hooks");
+  if (runs_saved_hooks()) return fail("saved-tensor hooks");
   if (!load(node, regs)) return false;
   if (node.gives_numbers || (node.writes.empty() && node.written.empty())) return true;  // it only looks
   now().looked = true;
@@ -539,6 +557,7 @@ bool Maker::choose() {
     const bool looks = node.writes.empty() && node.written.empty();
     if (looks && reads && node.op->is_of_form()) seen.taped = true;
     seen.taped |= seen.has_gradients && (visited || reads);
+    seen.taped |= seen.is_plain && seen.is_hooked;  // the engine may do it once more
     if (!seen.taped) continue;
     for (const auto& [reg, value] : seen.results) {
       made[reg] = true;

@@ -30,6 +30,7 @@ struct SeenOperator {
   std::vector<SeenArgument> arguments;
   std::vector<SeenResult> results;
   bool depends_on_data = false;  // the sizes of its results
+  uint32_t draws_as = kNone;     // of the engine: the node that has drawn the same random numbers
 };
 
 // What a node of the stretch has done.
@@ -40,7 +41,9 @@ struct SeenNode {
   bool taped = false;
   bool is_others = false;  // a tape of another stretch has done it
   bool draws = false;
-  Vec<uint32_t> loaded;  // by TapeNode::reads: the values of tensors; kNone: a number
+  bool is_hooked = false;  // functions of Python get what it saves for the backward pass
+  Draws drawn;             // before it draws random numbers, if it is hooked
+  Vec<uint32_t> loaded;    // by TapeNode::reads: the values of tensors; kNone: a number
   std::vector<const c10::StorageImpl*> changed;
   std::vector<std::pair<uint32_t, Reg>> numbers;
   std::vector<std::pair<uint32_t, uint32_t>> wrapped;  // registers of numbers, and values that are tensors of them

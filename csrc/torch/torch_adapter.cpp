@@ -223,8 +223,9 @@ std::string words(const Recording& recording, const CallSite& site) {
 
 bool copies_tensor(const Recording& recording) {
   const size_t data = recording.callable->family == Family::kMethod ? 1 : 0;
-  return recording.callable->name.find("tensor") != std::string::npos && recording.callable->name != "as_tensor" &&
-         data < recording.operands && recording.arg(data).kind == ArgKind::kTensor;
+  return recording.callable->family != Family::kCore && recording.callable->name.find("tensor") != std::string::npos &&
+         recording.callable->name != "as_tensor" && data < recording.operands &&
+         recording.arg(data).kind == ArgKind::kTensor;
 }
 
 // Numbers are drawn on a device of which the generator is not known: after a failure they would be drawn twice.

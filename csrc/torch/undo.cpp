@@ -2,6 +2,7 @@
 #include "torch/undo.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "torch/accelerators.h"
 
@@ -62,6 +63,15 @@ void Draws::put_back() {
     std::lock_guard<std::mutex> lock(kept.generator.mutex());
     kept.generator.unsafeGetGeneratorImpl()->set_state(*kept.state);
   }
+}
+
+bool Draws::same_as(const Draws& other) const {
+  return std::equal(kept_.begin(), kept_.end(), other.kept_.begin(), other.kept_.end(),
+                    [](const Kept& a, const Kept& b) {
+                      return a.generator == b.generator && a.state->numel() == b.state->numel() && a.state->is_cpu() &&
+                             b.state->is_cpu() &&
+                             std::memcmp(a.state->data(), b.state->data(), static_cast<size_t>(a.state->numel())) == 0;
+                    });
 }
 
 void Undo::keep(const at::Tensor& tensor) {

@@ -17,6 +17,8 @@ class Draws {
   // False: what draws on this device cannot be put back.
   bool keep_default(c10::Device device);
   void put_back();
+  // The same generators are in the same states.
+  bool same_as(const Draws& other) const;
 
  private:
   struct Kept {

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import torch
-from taped_steps import Side, Step, batches, classified, compare, mlp, seen, stepping
+from taped_steps import Side, Step, batches, classified, compare, mlp, runs, seen, stepping, tapes
 from torch import Tensor, nn
 from torch.autograd.graph import save_on_cpu, saved_tensors_hooks
 from torch.nn import functional as F
@@ -69,6 +69,7 @@ def on_cpu(model: nn.Module, x: Tensor) -> Any:
         return model(x)
 
 
+GLOBAL = [2.0]
 CHECKPOINTS = [plain, reentrant, other_numbers, all_of_it, two, nested, sequential, autocast, on_cpu]
 
 
@@ -255,3 +256,85 @@ def test_a_model_that_is_called_under_hooks() -> None:
             found.append((seen(loss), side.state(), noted.packed, noted.unpacked))
         assert found[0] == found[1], index
     assert whole(sides[1].run) >= 4
+
+
+# -- tapes
+
+
+def taped(fast: Step) -> tuple[int, list[str]]:
+    """Replays that a tape has served, and why there is none for others."""
+    return runs(fast), [row["why"] for row in tapes(fast) if row["why"]]
+
+
+@pytest.mark.parametrize("forward", [plain, two, nested, sequential, autocast, on_cpu], ids=lambda each: each.__name__)
+def test_what_is_recomputed_is_on_the_tape(forward: Callable[..., Any]) -> None:
+    """Random numbers of the first time among it."""
+
+    def loss_of(model: nn.Module, x: Tensor, y: Tensor) -> Any:
+        out = forward(model, x)
+        return F.cross_entropy(out, y), out
+
+    fast = compare(lambda: stepping(deep(), loss_of), batches(14, 5))
+    assert taped(fast)[0] >= 6, taped(fast)
+
+
+def test_a_mask_is_recomputed() -> None:
+    """What needs no gradients runs once more, too, and reads what it has read before."""
+
+    def loss_of(model: nn.Module, x: Tensor, y: Tensor) -> Any:
+        def inner(h: Tensor) -> Tensor:
+            mask = (torch.rand(h.shape) > 0.3).float() * x.abs().mean()
+            return (model[1](h) * mask).square()
+
+        return classified(lambda x: model[2](checkpoint(inner, model[0](x), use_reentrant=False)), x, y)
+
+    compare(lambda: stepping(mlp(nn.Tanh()), loss_of), batches(14, 5))
+
+
+@pytest.mark.parametrize("what", ["an attribute", "a list", "a cell", "a global", "a dict", "a weight"])
+def test_what_is_recomputed_reads_something_else(what: str) -> None:
+    """It changes between the two passes: gradients are those of the second one."""
+
+    class Factors:
+        def __init__(self) -> None:
+            self.one = 2.0
+
+    def make() -> tuple[nn.Module, Step]:
+        model, many, named, factors = mlp(nn.Tanh()), [2.0], {"one": 2.0}, Factors()
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
+
+        def step(x: Tensor, y: Tensor) -> Any:
+            cell = 2.0
+            own = Factors()
+
+            def inner(h: Tensor) -> Tensor:
+                factor = {
+                    "an attribute": factors.one + own.one,
+                    "a list": many[0],
+                    "a cell": cell,
+                    "a global": GLOBAL[0],
+                    "a dict": named["one"],
+                    "a weight": 2.0,
+                }[what]
+                return (model[1](h) * factor * model[2].bias.sum()).exp()  # type: ignore[union-attr, operator, index]
+
+            def put(value: float) -> None:
+                nonlocal cell
+                factors.one = own.one = many[0] = named["one"] = GLOBAL[0] = cell = value
+
+            put(2.0)
+            loss = F.cross_entropy(model[2](checkpoint(inner, model[0](x), use_reentrant=False)), y)
+            if what == "a weight":
+                with torch.no_grad():
+                    model[2].bias.mul_(0.5)
+            else:
+                put(3.0)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            return loss, cell
+
+        return model, step
+
+    compare(make, batches(10, 5))
+

@@ -440,6 +440,11 @@ Invoke generic_attribute(Lookup& lookup, Val object, PyObject* name) {
   return Invoke::kUnknown;
 }
 
+// A class that pybind11 has made. Its metaclass gives methods as they are, and all else as `type` does.
+bool is_of_pybind(const PyTypeObject* meta) noexcept {
+  return std::strcmp(meta->tp_name, "pybind11_type") == 0;
+}
+
 Invoke type_attribute(Lookup& lookup, Val object, PyObject* name) {
   Recorder& recorder = lookup.recorder;
   auto* type = reinterpret_cast<PyTypeObject*>(object.object());
@@ -452,6 +457,7 @@ Invoke type_attribute(Lookup& lookup, Val object, PyObject* name) {
   if (!recorder.live()) return Invoke::kStopped;
   if (own != nullptr) recorder.reads.guard_type_version(Py_TYPE(own));
   if (!recorder.live()) return Invoke::kStopped;
+  if (own != nullptr && PyInstanceMethod_Check(own) && is_of_pybind(meta)) return Invoke::kUnknown;
   if (own != nullptr) return bind(lookup, own, Val(), object, name);
   if (of_meta != nullptr) return bind(lookup, of_meta, object, meta_value, name);
   if (PyObject* fallback = python_method(recorder.reads, meta, names().getattr)) {
@@ -611,7 +617,8 @@ Invoke find_attribute(Recorder& recorder, ShadowFrame& frame, Val object, PyObje
     return generic_attribute(lookup, object, name);
   }
   if (getter == PyModule_Type.tp_getattro && object.is_const()) return module_attribute(lookup, object, name);
-  if (getter == PyType_Type.tp_getattro && object.is_const()) return type_attribute(lookup, object, name);
+  if ((getter == PyType_Type.tp_getattro || is_of_pybind(type)) && object.is_const())
+    return type_attribute(lookup, object, name);
   // int | str: generic but for the names that it has of its class
   if (type == union_type() && object.is_const() && !has_name(name, "__module__"))
     return generic_attribute(lookup, object, name);

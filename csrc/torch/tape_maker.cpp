@@ -255,10 +255,7 @@ void Maker::note_draw(const OperatorInfo& info, SeenOperator* seen) {
   if (!is_backward && (!now().is_hooked || now().draws)) return;
   Draws draws;
   const bool kept = draws.keep_default(c10::kCPU) && (!all_.device || draws.keep_default(*all_.device));
-  if (!is_backward) {
-    now().drawn = std::move(draws);
-    return;
-  }
+  if (!is_backward) return void(now().drawn = std::move(draws));
   for (uint32_t i = 0; kept && i < now_ && seen->draws_as == kNone; ++i)
     if (all_.nodes[i].is_hooked && all_.nodes[i].draws && all_.nodes[i].drawn.same_as(draws)) seen->draws_as = i;
   if (seen->draws_as == kNone) fail(info.full + " draws random numbers in the backward pass");

@@ -126,3 +126,18 @@ def test_what_autocast_does_inside_an_operator_is_refused(kind):
         pytest.skip("oneDNN has none of these in bfloat16 for this processor")
     with pytest.raises(ExportError, match=f"aten::{kind.__name__.lower()}.input is called under autocast"):
         pijit.graph.capture(call, x)
+
+
+@pytest.mark.parametrize("gradients", [True, False])
+def test_a_checkpoint_is_what_its_function_calls(gradients):
+    """What is kept for a backward pass is nothing of a graph."""
+    model = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.Tanh(), torch.nn.Linear(4, 3))
+
+    def function(x):
+        return model[2](torch.utils.checkpoint.checkpoint(lambda h: model[:2](h).sin(), x, use_reentrant=False))
+
+    with torch.set_grad_enabled(gradients):
+        module = pijit.export(function, torch.randn(2, 4), format="fx")
+        for n in (2, 5):
+            x = torch.randn(n, 4)
+            assert torch.equal(module(x), function(x))

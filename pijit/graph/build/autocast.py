@@ -165,7 +165,9 @@ class _Expansion:
 
     def _apply(self, node: Node) -> None:
         """What comes behind a call that stands for operators has its results."""
-        call = next((self._applied[value.name] for value in node.results if value and value.name in self._applied), None)
+        call = next(
+            (self._applied[value.name] for value in node.results if value and value.name in self._applied), None
+        )
         if call is None or not all(value.name in self._made for value in call.operands):
             return
         try:

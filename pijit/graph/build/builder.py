@@ -66,6 +66,16 @@ _GRADIENTS = {
     "tensor::grad": "grad",
     "tensor::set_grad": "set_grad",
 }
+# What a checkpoint keeps for the time that it computes once more: a graph has operators only.
+_KEPT = {
+    f"torch::_C.{name}"
+    for name in (
+        "Generator.get_state",
+        "_autograd._make_saved_tensor",
+        "_autograd._push_saved_tensors_default_hooks",
+        "_autograd._pop_saved_tensors_default_hooks",
+    )
+}
 _WORDS = {"self": "x"}
 # Stores, and where a node has the key and what is stored.
 _STORES = {"setattr": ("b", "c"), "setitem": ("b", "c"), "setcell": ("a", "b")}
@@ -446,6 +456,10 @@ class Builder(Making):
         if call["name"] in MAKERS and self._makes_tensor(row, call):
             return
         registers = [each for one in call["results"] for each in (one if isinstance(one, list) else [one])]
+        if call["name"] in _KEPT:
+            kept = call["name"].rpartition(".")[2]
+            self._registers.update((each, Opaque(kept, called=True)) for each in registers if each is not None)
+            return
         arguments = [(name, self._operand(call["name"], name, value)) for name, value, _ in call["arguments"]]
         if transforms.is_level(call["name"]):
             self._level(row, call, [value for _, value in arguments], registers)

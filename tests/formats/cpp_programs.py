@@ -17,6 +17,7 @@ from pijit.graph.torch_calls import NUMBERS
 
 sys.path.append(str(Path(__file__).parents[1] / "graph"))
 from cases import CASES
+from loops_that_grow import PROGRAMS as GROWING
 
 
 class Case(NamedTuple):
@@ -203,6 +204,13 @@ def _seeded(make: Any) -> Any:
     return make()
 
 
+def _growing(name: str) -> Case:
+    """A loop whose tensors grow or thin out."""
+    program = GROWING[name]
+    first, *also = program.shown
+    return Case(program.run, (first, *also, *program.others), {"decisions": "keep", "also": also})
+
+
 def cases() -> dict[str, Case]:
     """All, each made anew."""
     generator = torch.Generator().manual_seed(1)
@@ -235,6 +243,8 @@ def cases() -> dict[str, Case]:
         "assumed": Case(assumed, ((normal(4).abs(),), (normal(5).abs(),)), {"decisions": "assume"}),
         "weights": Case(_seeded(Weights), ((normal(3, 6),), (normal(8, 6),))),
         "step": Case(_seeded(Step), pairs),
+        "greedy": _growing("greedy"),
+        "suppress": _growing("suppress"),
     }
 
 

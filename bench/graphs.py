@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import argparse
 import concurrent.futures
+import itertools
 import json
 import queue
 import re
@@ -24,7 +25,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -129,6 +130,14 @@ def programs_of_cpp(names: list[str], jobs: int) -> list[dict[str, Any]]:
     with tempfile.TemporaryDirectory() as folder, concurrent.futures.ThreadPoolExecutor(jobs) as pool:
         exported_cpp.compiler(Path(folder))
         return list(pool.map(lambda name: exported_cpp.in_a_process(name, Path(folder)), names))
+
+
+def keep(file: Path | None, rows: Mapping[Any, dict[str, Any]], cpp: list[dict[str, Any]]) -> None:
+    """Writes the file of a run, whole or not at all."""
+    if file is not None:
+        beside = file.with_suffix(".new")
+        beside.write_text(json.dumps({"rows": list(rows.values()), "cpp": cpp}, indent=1))
+        beside.replace(file)
 
 
 # ---- Telling
@@ -282,8 +291,7 @@ def main() -> None:
     known = {(row["part"], row["name"]): row for row in (json.loads(options.json.read_text())["rows"] if kept else ())}
     for row in judged([subject for subject in wanted if subject not in known], options.formats, options.jobs):
         known[row["part"], row["name"]] = row
-        if options.json is not None:
-            options.json.write_text(json.dumps({"rows": list(known.values()), "cpp": []}, indent=1))
+        keep(options.json, known, [])
         for line in lines(row) if "invalid" not in row else ():
             print(line, flush=True)
     rows = [row for subject in wanted if "invalid" not in (row := known[subject])]
@@ -298,10 +306,10 @@ def main() -> None:
     print(_table([heads(options.formats), *summary(rows, options.formats)]))
     print(BARS)
     print(dict(Counter(row["way"] for row in rows)), "ways of capturing decisions")
-    if options.json is not None:
-        options.json.write_text(json.dumps({"rows": list(known.values()), "cpp": cpp}, indent=1))
+    keep(options.json, known, cpp)
     if options.page:
-        PAGE.write_text(page(rows, options.formats, cpp, missing, " ".join(["python bench/graphs.py", *sys.argv[1:]])))
+        words = [each for before, each in itertools.pairwise(sys.argv) if "--json" not in (before, each)]
+        PAGE.write_text(page(rows, options.formats, cpp, missing, " ".join(["python bench/graphs.py", *words])))
 
 
 if __name__ == "__main__":

@@ -370,6 +370,9 @@ def remove_root(root: int) -> None:
 def set_auto(on: bool) -> None:
     """Find roots without being told."""
 
+def number_functions() -> tuple[Callable[..., Any], ...] | None:
+    """Functions of Python that segments have: of numbers, they give a number of which a graph has a row."""
+
 def set_stance(name: str) -> None:
     """What is done with the calls of roots: "on", "off", "replay_only", "fail_on_record", "verify"."""
 

@@ -40,6 +40,7 @@
 #include "hook/worth.h"
 #include "ir/adapter_slot.h"
 #include "ir/checked.h"
+#include "plan/number_functions.h"
 #include "plan/tapes.h"
 #include "record/known_loops.h"
 #include "record/limits.h"
@@ -205,6 +206,7 @@ PYBIND11_MODULE(_core, m) {
         settle_hook();
       },
       py::arg("on"));
+  m.def("number_functions", [] { return py::reinterpret_borrow<py::object>(number_functions()); });
   m.def("set_stance", &py_set_stance, py::arg("name"));
   m.def("get_stance", [] { return kStances[static_cast<size_t>(stance())]; });
   m.def("set_mark", &py_set_mark, py::arg("thing"), py::arg("mark"), py::arg("reason"));

@@ -9,9 +9,9 @@
 #include "exec/cuts.h"
 #include "exec/profiled.h"
 #include "exec/registers.h"
+#include "exec/replay.h"
 #include "guard/check.h"
 #include "ir/adapter_slot.h"
-#include "ir/scalars.h"
 #include "plan/pieces.h"
 #include "plan/tapes.h"
 
@@ -430,8 +430,8 @@ bool Plans::restore(Ran& ran) noexcept {
       const Reg before = node.out != kNone ? regs[node.out] : Reg{};
       std::vector<Reg> outs;
       for (uint32_t i = 0; i < node.outs_count; ++i) outs.push_back(regs[trace.outs[node.outs_first + i]]);
-      if (node.op == Op::kAdapter || node.op == Op::kCheck) done = node.adapter_op->run(regs.data());
-      if (node.op == Op::kScalar) done = run_scalar(node, regs.data());
+      const bool is_operation = node.op == Op::kAdapter || node.op == Op::kCheck;
+      done = is_operation ? node.adapter_op->run(regs.data()) : compute_number(trace, node, regs.data());
       if (!done) break;
       if (node.out != kNone) keep(node.out, before);
       for (uint32_t i = 0; i < node.outs_count; ++i) keep(trace.outs[node.outs_first + i], outs[i]);

@@ -210,17 +210,21 @@ Outcome failed_operation(const Trace& trace, const Node& node, const Reg* regs) 
   return Outcome::kRaise;
 }
 
+// A call that only computes. False: it raised, or gave what has another type.
+bool compute_pure(const Trace& trace, const Node& node, Reg* regs) noexcept {
+  PyObject* result = call(trace, regs, node);
+  if (result != nullptr && reinterpret_cast<uintptr_t>(Py_TYPE(result)) == node.imm)
+    return take(node, regs, result) == Outcome::kNext;
+  drop_reference(result);
+  PyErr_Clear();
+  return false;
+}
+
 // What calls something: kRaise where it raised, kLeave where CPython is to do it again.
 Outcome step_call(const Trace& trace, const Node& node, Reg* regs, cpython::Frame* root, PyThreadState* ts) noexcept {
   switch (node.op) {
-    case Op::kPure: {
-      PyObject* result = call(trace, regs, node);
-      if (result != nullptr && reinterpret_cast<uintptr_t>(Py_TYPE(result)) == node.imm)
-        return take(node, regs, result);
-      drop_reference(result);
-      PyErr_Clear();
-      return Outcome::kLeave;
-    }
+    case Op::kPure:
+      return compute_pure(trace, node, regs) ? Outcome::kNext : Outcome::kLeave;
     case Op::kOpaque: {
       OpaqueCall context{trace, regs, node, ts};
       return take(node, regs, call_in_frames(trace, node.snapshot, regs, root, ts, perform, &context));
@@ -415,6 +419,25 @@ PyObject* fail_short_of_memory(const Trace& trace, Reg* regs) noexcept {
 }
 
 }  // namespace
+
+bool compute_number(const Trace& trace, const Node& node, Reg* regs) noexcept {
+  switch (node.op) {
+    case Op::kScalar:
+      return run_scalar(node, regs);
+    case Op::kPure:
+      return compute_pure(trace, node, regs);
+    case Op::kUnbox:
+      return unbox(regs[node.a.index()].object, &regs[node.out]);
+    case Op::kBox: {
+      PyObject* made = box_register(regs[node.b.index()]);
+      if (made == nullptr) PyErr_Clear();
+      if (made != nullptr) set_object(&regs[node.out], made);
+      return made != nullptr;
+    }
+    default:
+      return true;
+  }
+}
 
 uint64_t choose_exit(uint64_t point) noexcept {
   g_chosen_exit = point;

@@ -36,6 +36,10 @@ void find_undone(Trace& trace);
 // The last step of prepare_replays: drops what no replay comes to.
 void drop_unseen(Trace& trace);
 
+// A node that computes a number of numbers, or has one as an object of Python, apart from the rest of a replay; others do
+// nothing. False: it would leave.
+bool compute_number(const Trace& trace, const Node& node, Reg* regs) noexcept;
+
 // It would not tell where its coroutines were made.
 inline bool misses_origins(bool coroutines, PyThreadState* ts) noexcept {
   return coroutines && cpython::tracks_coroutine_origins(ts);

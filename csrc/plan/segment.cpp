@@ -146,6 +146,9 @@ uint32_t Finder::cut(uint32_t first, uint32_t last) {
   const auto inside = [&](uint32_t reg) { return written_at_[reg] >= first && written_at_[reg] < last; };
   for (uint32_t i = first; i < last; ++i) {
     if (steps_[i].kind == Kind::kStore && !may_store(trace_.nodes[i], first, last)) return i;
+    // A key has numbers, not objects of Python that are numbers.
+    for (uint32_t reg : steps_[i].reads)
+      if (!is_tensor(reg) && !is_number(trace_.regs[reg].rep) && !inside(reg)) return i;
     // What existed before is written: only a native replay does that.
     for (uint32_t reg : steps_[i].written)
       if (!inside(base(reg))) return i;
@@ -236,9 +239,7 @@ std::shared_ptr<Segments> Finder::run() {
       std::swap(end, last);
     }
     Segment segment = make(first, last);
-    const bool numbers = std::all_of(segment.numbers.begin(), segment.numbers.end(),
-                                     [&](uint32_t reg) { return is_number(trace_.regs[reg].rep); });
-    if (segment.operators >= kFewestOperators && !segment.outputs.empty() && numbers && regions_.asks(first))
+    if (segment.operators >= kFewestOperators && !segment.outputs.empty() && regions_.asks(first))
       all->push_back(std::make_shared<Segment>(std::move(segment)));
     first = std::max(last, first + 1);
   }

@@ -10,6 +10,7 @@
 #include "ir/adapter_slot.h"
 #include "ir/call.h"
 #include "ir/log.h"
+#include "plan/number_functions.h"
 
 namespace pijit {
 
@@ -46,6 +47,19 @@ bool is_of_number(const Trace& trace, const OperatorCall& call, const Step& step
   };
   return call.arguments[0].items.empty() && std::all_of(call.arguments.begin() + 1, call.arguments.end(), is_plain) &&
          std::all_of(step.reads.begin(), step.reads.end(), [&](uint32_t reg) { return is_boxed(trace.regs[reg]); });
+}
+
+// A function of numbers alone, computed of numbers: where the key fixes those, it gives the same again.
+bool is_arithmetic(const Trace& trace, const Node& node) {
+  const auto* type = reinterpret_cast<PyTypeObject*>(node.imm);
+  const bool gives_number = type == &PyLong_Type || type == &PyFloat_Type || type == &PyBool_Type;
+  if (!gives_number || node.aux != 0 || !node.a.is_const() || !is_number_function(node.a.object())) return false;
+  for (uint32_t i = 0; i < node.count; ++i) {
+    const Val operand = trace.operands[node.first + i];
+    const bool is_literal = operand.is_const() && (PyLong_Check(operand.object()) || PyFloat_Check(operand.object()));
+    if (!is_literal && !(operand.is_reg() && is_boxed(trace.regs[operand.index()]))) return false;
+  }
+  return true;
 }
 
 void classify(const Trace& trace, const OperatorCall& call, Step* step) {
@@ -94,6 +108,20 @@ Step step_of(const Trace& trace, const Node& node) {
     case Op::kBox:
       if (node.b.is_reg() && is_number(trace.regs[node.b.index()].rep)) {
         read(node.b);
+        step.kind = Kind::kForm;
+      }
+      step.writes.push_back(node.out);
+      break;
+    case Op::kUnbox:
+      if (node.a.is_reg() && is_boxed(trace.regs[node.a.index()])) {
+        read(node.a);
+        step.kind = Kind::kForm;
+      }
+      step.writes.push_back(node.out);
+      break;
+    case Op::kPure:
+      if (is_arithmetic(trace, node)) {
+        for (uint32_t i = 0; i < node.count; ++i) read(trace.operands[node.first + i]);
         step.kind = Kind::kForm;
       }
       step.writes.push_back(node.out);

@@ -19,7 +19,6 @@
 #include "plan/pieces.h"
 #include "plan/regions.h"
 #include "plan/segment.h"
-#include "plan/steps.h"
 #include "plan/tapes.h"
 
 namespace pijit {
@@ -441,7 +440,6 @@ void mark_scalars(Trace* trace) {
 
 void finish_trace(Trace& trace) {
   find_undone(trace);
-  note_foreign_calls(&trace);
   mark_scalars(&trace);
   compile_guards(trace);
 }

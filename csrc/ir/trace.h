@@ -56,7 +56,7 @@ struct Node {
   uint32_t aux = 0;
   uint32_t first = 0, count = 0;                // operands
   Rep rep = Rep::kEmpty;                        // kScalar: of the constant operand
-  ForeignCall foreign = ForeignCall::kUnknown;  // kOpaque: of what is called (finish_trace; it may be dead later on)
+  ForeignCall foreign = ForeignCall::kUnknown;  // kOpaque: of what is called, which may be dead later on
   uint32_t outs_first = 0, outs_count = 0;      // registers written, in Trace::outs (kAdapter: `out` is kNone then)
   AdapterOp* adapter_op = nullptr;              // owned by Trace::adapter_ops
   uint32_t release_first = 0,

@@ -6,8 +6,6 @@
 #include <string>
 
 #include "adapter.h"
-#include "cpython/lru_cache.h"
-#include "ir/adapter_slot.h"
 #include "ir/call.h"
 #include "ir/log.h"
 #include "plan/number_functions.h"
@@ -151,26 +149,6 @@ Vec<bool> in_levels(const std::vector<Step>& steps) {
     depth -= steps[i].level == -1;
   }
   return found;
-}
-
-void note_foreign_calls(Trace* trace) {
-  for (Node& node : trace->nodes) {
-    PyObject* callable = node.op == Op::kOpaque ? callable_of(*trace, node) : nullptr;
-    if (callable == nullptr) continue;
-    if (current_adapter() != nullptr) node.foreign = current_adapter()->foreign_call(callable);
-    if (node.foreign == ForeignCall::kUnknown && cpython::is_cache_of_types(callable))
-      node.foreign = ForeignCall::kIdle;
-  }
-}
-
-PyObject* callable_of(const Trace& trace, const Node& node) {
-  if (node.a.is_const()) return node.a.object();
-  if (!node.a.is_reg()) return nullptr;
-  for (const Virtual& object : trace.virtuals) {
-    if (object.reg != node.a.index() || object.kind != VirtualKind::kBuiltinMethod) continue;
-    return content_of(trace, object, node.time).field(field::kBuiltinMethod::kMethod).object();
-  }
-  return nullptr;
 }
 
 }  // namespace pijit

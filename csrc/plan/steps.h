@@ -38,10 +38,4 @@ Vec<bool> in_levels(const std::vector<Step>& steps);
 // It changes what a tensor is to Python or to autograd, or its sizes in place.
 bool is_about_tensors(const std::string& name);
 
-// The callable of a call: a constant, or a method that the trace binds. Null: it is not known.
-PyObject* callable_of(const Trace& trace, const Node& node);
-// Notes of each opaque call what is known of its callable. Right behind the recording: a trace does not keep all of
-// them alive, and before its guards were checked nobody knows which are.
-void note_foreign_calls(Trace* trace);
-
 }  // namespace pijit

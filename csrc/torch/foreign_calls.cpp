@@ -73,6 +73,13 @@ const std::vector<KnownCall>& known_calls() {
 
 }  // namespace
 
+void find_foreign_calls() noexcept {
+  try {
+    known_calls();
+  } catch (...) {
+  }
+}
+
 ForeignCall foreign_call(PyObject* callable) noexcept {
   try {
     for (const KnownCall& each : known_calls())

@@ -115,7 +115,10 @@ class TorchAdapter final : public Adapter {
     fix_sizes(*t_recording, static_cast<TensorInputs&>(inputs), impl_of(tensor), known);
   }
 
-  void make_what_first_calls_make() noexcept override { torch_adapter::make_what_first_calls_make(); }
+  void make_what_first_calls_make() noexcept override {
+    torch_adapter::make_what_first_calls_make();
+    torch_adapter::find_foreign_calls();
+  }
   bool begin_recording(RecordApi& api) override {
     refresh_python_kernels();
     t_recording = std::make_unique<Recording>(api, Eye::of_thread());

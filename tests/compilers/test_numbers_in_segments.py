@@ -26,7 +26,8 @@ def counting() -> Iterator[Counting]:
 
 
 @pytest.fixture(autouse=True)
-def without_gradients() -> Iterator[None]:
+def without_gradients(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setenv("PIJIT_PASSES", "-replacements")  # plans of these tests have the bits of eager execution
     with torch.no_grad():
         yield
 
@@ -95,7 +96,6 @@ def test_a_function_without_a_row_ends_a_segment(counting: Counting) -> None:
             assert torch.equal(fast(x), scaled(x))
             assert market.wait(60)
     assert len(shares(fast)) == 2
-    assert sum(shares(fast)) < 1
     assert counting.runs
 
 

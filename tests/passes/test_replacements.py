@@ -14,8 +14,7 @@ from torch import nn
 from torch.nn import functional as F
 
 import pijit
-from pijit import compilers, passes
-from pijit.compilers import Options
+from pijit import passes
 from pijit.errors import UsageError
 from pijit.graph import Graph, capture
 from pijit.passes import replacements
@@ -303,58 +302,3 @@ def test_passes_of_users(monkeypatch: pytest.MonkeyPatch) -> None:
             pijit.register_pass(look, name=name)
     with pytest.raises(UsageError, match="takes a function"):
         pijit.register_pass(3)
-
-
-# --- backends ---------------------------------------------------------------------------------------
-
-
-def test_only_backends_with_a_tolerance_are_given_them() -> None:
-    given = heads(4, 6, 2, 3)
-    with torch.no_grad():
-        graph = capture(scaled_by_the_length, *given)
-        want = scaled_by_the_length(*given)
-        exact = compilers.get("torchscript").compile(graph)
-        assert not exact.replaced
-        assert torch.equal(exact(*given)[0], want)
-        for name in ("onnxruntime", "xla"):
-            backend = compilers.get(name)
-            if backend.usable():
-                continue
-            plan = backend.compile(graph, Options())
-            assert plan.replaced == {"attention": 1}
-            torch.testing.assert_close(plan(*given)[0], want, rtol=1e-4, atol=1e-5)
-
-
-def test_a_backend_that_lacks_the_operator_keeps_those_of_the_program(monkeypatch: pytest.MonkeyPatch) -> None:
-    backend = compilers.get("onnxruntime")
-    if why := backend.usable():
-        pytest.skip(why)
-    given = heads(4, 6, 2, 3)
-    with torch.no_grad():
-        graph = capture(scaled_by_the_length, *given)
-    lacks = type(backend).lacks
-    missing = "scaled_dot_product_attention"
-    monkeypatch.setattr(
-        type(backend),
-        "lacks",
-        lambda self, graph: (*lacks(self, graph), *(node for node in graph.nodes if node.op == missing)),
-    )
-    plan = backend.compile(graph, Options())
-    assert not plan.replaced
-    assert not plan.left_out
-
-
-def test_a_segment_tells_of_them() -> None:
-    backend = compilers.get("onnxruntime")
-    if why := backend.usable():
-        pytest.skip(why)
-    fn = pijit.jit(lambda q, k, v: scaled_before(q, k, v) * 2 + 1, backend="onnxruntime")
-    for turn in range(6):
-        given = [each + turn for each in heads(4, 6, 2, 3)]
-        with torch.no_grad():
-            torch.testing.assert_close(fn(*given), scaled_before(*given) * 2 + 1, rtol=1e-4, atol=1e-5)
-        pijit.wait(60)
-    told = [plan for trace in pijit.traces(fn) for each in trace.segments for key in each.keys for plan in key.plans]
-    assert told
-    assert all(plan.replaced == {"attention": 1} for plan in told)
-    assert "attention replaced 1 times" in str(told[0])

@@ -56,4 +56,11 @@ class Places {
   Map<PyObject*, Of> of_;
 };
 
+// What was there before the trace wrote it.
+struct Original {
+  PyObject* object;      // null: it is there again
+  bool scalar;           // `object` may be looked into, since the trace keeps it; else it is compared by address alone
+  uint64_t counter = 0;  // of the attribute in its class, if that counts with it: the container may die meanwhile
+};
+
 }  // namespace pijit

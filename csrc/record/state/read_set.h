@@ -27,11 +27,6 @@ struct BeforeWrite {
   size_t fact = 0;  // how many facts there were
 };
 
-struct Original {
-  PyObject* object;  // null: it is there again
-  bool scalar;       // `object` may be looked into: the trace keeps it. Otherwise it is compared by address alone.
-};
-
 struct ReadSet {
   explicit ReadSet(Kernel& of) : recording(of) {}
 

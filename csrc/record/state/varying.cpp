@@ -63,10 +63,10 @@ bool is_counter(Recorder& recorder, PyObject* container, PyObject* key, PyObject
          recorder.varying()->add(container, key);
 }
 
-void note_counter(PyObject* container, PyObject* key, PyObject* original) {
+// 0: it counts nothing.
+uint64_t counter_with(PyObject* container, PyObject* key, PyObject* original) noexcept {
   const bool number = PyLong_CheckExact(original) || PyFloat_CheckExact(original);
-  if (number && has_counters(container) && PyUnicode_CheckExact(key) && counters().size() < kMostCounters)
-    counters().insert(counter_of(container, key));
+  return number && has_counters(container) && PyUnicode_CheckExact(key) ? counter_of(container, key) : 0;
 }
 
 }  // namespace
@@ -210,6 +210,7 @@ void note_write(Recorder& recorder, PyObject* container, PyObject* key, PyObject
     original = {old, false};
   } else if (may_vary(Py_TYPE(old)) && recorder.heap.type_of(value) == Py_TYPE(old) && !same(old, true)) {
     original.object = recorder.reads.owned(old).object();
+    original.counter = counter_with(container, key, old);
   }
   if (original.object == nullptr) return;
   if (known != nullptr) {
@@ -225,7 +226,7 @@ bool learn_places(Recorder& recorder) {
   for (const auto& place : recorder.reads.changed) {
     if (place.what.object == nullptr) continue;
     learned = recorder.varying()->add(place.container, place.key) || learned;
-    if (place.what.scalar) note_counter(place.container, place.key, place.what.object);
+    if (place.what.counter != 0 && counters().size() < kMostCounters) counters().insert(place.what.counter);
   }
   for (const auto& content : recorder.heap.models)
     if (content != nullptr && recorder.varying() != nullptr && has_other_items(recorder, *content))

@@ -14,6 +14,7 @@
 
 #include "cpython/exception_groups.h"
 #include "cpython/keys.h"
+#include "cpython/lru_cache.h"
 #include "cpython/objects.h"
 #include "cpython/operators.h"
 #include "cpython/patch_releases.h"
@@ -502,6 +503,13 @@ void learn(Recorder& recorder, ShadowFrame& frame, int depth, bool tensors, bool
   if (inside && !tensor) adopt(recorder, value, object);
 }
 
+// What is known of a callable, as long as it is there: the call may be the last that anybody has of it.
+ForeignCall foreign_call(Recorder& recorder, PyObject* callable) {
+  ForeignCall found = ForeignCall::kUnknown;
+  if (recorder.adapter() != nullptr) found = recorder.adapter()->foreign_call(callable);
+  return found == ForeignCall::kUnknown && cpython::is_cache_of_types(callable) ? ForeignCall::kIdle : found;
+}
+
 // Emits the call; *result is the register that takes what it returns.
 bool opaque_node(Recorder& recorder, ShadowFrame& frame, Op op, Val callable, Vals args, PyObject* names, bool spread,
                  Val* result) {
@@ -523,6 +531,7 @@ bool opaque_node(Recorder& recorder, ShadowFrame& frame, Op op, Val callable, Va
   if (names != nullptr) node.b = Val::constant(names);
   node.aux = spread ? kNone : names == nullptr ? 0 : static_cast<uint32_t>(PyTuple_GET_SIZE(names));
   node.out = result->index();
+  if (op == Op::kOpaque && called.is_const()) node.foreign = foreign_call(recorder, called.object());
   if (op == Op::kOpaque && recorder.adapter() != nullptr) node.imm = recorder.adapter()->operators_counted();
   node.first = static_cast<uint32_t>(recorder.trace().operands.size());
   node.count = static_cast<uint32_t>(args.size());

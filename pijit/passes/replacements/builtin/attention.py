@@ -64,7 +64,8 @@ def _replacement(scaled: str, masked: str, softmax: str, dtype: torch.dtype) -> 
         if scaled == "divided":
             query = query / given["scale"]
         scale = given["scale"] if scaled == "multiplied" else 1.0
-        return scaled_dot_product_attention(query, key, given["value"], attn_mask=mask, scale=scale)
+        made = scaled_dot_product_attention(query, key, given["value"], attn_mask=mask, scale=scale)
+        return made.contiguous()  # as a product is: the program may take a view of it
 
     def examples() -> tuple[Any, ...]:
         generator = torch.Generator().manual_seed(0)

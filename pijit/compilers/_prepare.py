@@ -120,17 +120,21 @@ def _with_replacements(graph: Graph, backend: Backend, options: Options) -> tupl
     if not backend.rounds(options.fold):
         return graph, {}
 
-    def make() -> tuple[Graph, Mapping[str, int]]:
+    def make() -> tuple[Graph, Mapping[str, int]] | None:
         counts: Counter[str] = Counter()
-        return passes.run(graph, replaced=counts), counts
+        made = passes.run(graph, replaced=counts)
+        return (made, counts) if made is not graph else None  # it would keep itself alive
 
-    made, counts = remembered(graph, ("replaced", passes.registered(), replacements.registered()), make)
+    found = remembered(graph, ("replaced", passes.registered(), replacements.registered()), make)
+    if found is None:
+        return graph, {}
+    made, counts = found
 
     def left(graph: Graph) -> int:
         """How many nodes torch would have to run."""
         return len({id(node) for node in (*backend.lacks(graph), *backend.inexact(graph))})
 
-    return (made, counts) if counts and left(made) <= left(graph) else (graph, {})
+    return (made, counts) if left(made) <= left(graph) else (graph, {})
 
 
 def _kinds(graph: Graph) -> set[str]:

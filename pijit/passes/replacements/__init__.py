@@ -51,7 +51,7 @@ def register_replacement(
         pattern: calls torch on its arguments, and gives one tensor. A number among its arguments stands for any number.
         replacement: takes the same arguments, and gives the same tensor up to rounding.
         inputs: example arguments: tensors of any sizes, and numbers that occur nowhere else in the functions, such as
-            0.73. The pattern fits tensors with as many axes.
+            0.73. Axes are counted from the last: the pattern fits tensors with more or fewer axes, too.
         name: in `explain` and messages; None: that of the pattern.
         where: called with what stands for the arguments, by their names: numbers, and for tensors a
             `pijit.graph.Value` with `dtype` and `shape`. False: the program's operators stay there.

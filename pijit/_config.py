@@ -97,7 +97,7 @@ class Config:
             recorded, and replayed where that pays. It has to be asked for.
         enter_steps: the same of loops whose turns are training steps, for which it need not be asked.
         max_nodes: nodes that one trace may have.
-        max_traces: traces that one function may have.
+        max_traces: traces that one function may have; up to four times as many while its calls come back.
         max_recordings: recordings that one function may have before replays make up for them; after that it is recorded
             ever more rarely; 0: any number.
         loops: what becomes of a loop: "auto", a short one is recorded whole, and a long one gets traces of its own,

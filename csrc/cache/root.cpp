@@ -230,6 +230,7 @@ int root_of(PyObject* object) noexcept {
 void reset_root(Root& root) {
   const Traces::All gone = root.traces.take();
   root.varying.clear();
+  root.variants = Variants();
   root.counts = Counts();
   root.in_a_row = InARow();
   root.evictions = Evictions();

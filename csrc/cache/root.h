@@ -14,6 +14,7 @@
 #include "cache/savings.h"
 #include "cache/standing.h"
 #include "cache/traces.h"
+#include "cache/variants.h"
 #include "cpython/entrance.h"
 #include "guard/varying.h"
 
@@ -28,6 +29,7 @@ struct Root {
   Entry entry;
   std::vector<std::weak_ptr<Root>> entries;  // to which its calls came (cache/entry_points.h)
   Traces traces;
+  Variants variants;
   Varying varying;
   Standing standing;
   Aside aside;

@@ -4,13 +4,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "cache/limits.h"
-
 namespace pijit {
-
-bool Traces::are_full() const noexcept {
-  return all_.size() >= static_cast<size_t>(limits().traces);
-}
 
 size_t Traces::likely(uint64_t signature) const noexcept {
   return std::min(dispatch.guess(signature), all_.size() - 1);

@@ -27,8 +27,6 @@ class Traces {
   All::const_iterator begin() const noexcept { return all_.begin(); }
   All::const_iterator end() const noexcept { return all_.end(); }
 
-  // There are as many as a root may have.
-  bool are_full() const noexcept;
   // Which to try first, of those that there are, for calls that look like this one.
   size_t likely(uint64_t signature) const noexcept;
   // The deepest inlined level of all traces that there have been.

@@ -130,7 +130,7 @@ bool want_side_trace(Root& root, std::shared_ptr<Trace> trace, uint32_t node) {
   if (asks_for_state(trace->nodes[node]) && ended(*trace) == 0 && trace->exits >= limits().useless) return false;
   Leaving& leaving = leaving_at(*trace, node);
   leaving.times += 1;
-  if (leaving.tries >= limits().tries || root.traces.are_full()) return false;
+  if (leaving.tries >= limits().tries || !may_grow(root)) return false;
   if (is_behind_foreign_code(*trace, node)) return false;
   if (leaving.times < limits().hot) return true;
   leaving.times = 0;
@@ -207,6 +207,7 @@ void install_trace(Root& root, std::unique_ptr<Trace> trace, const Recorder& rec
     return install_side_trace(root, wanted, std::move(trace));
   }
   root.traces.drop_given_way();
+  if (make_place(root)) log_line(Channel::kRecord, "record " + root.written.name + ": the least useful trace gave way");
   add_trace(root, std::move(trace));
   root.traces.unprepared = true;
 }

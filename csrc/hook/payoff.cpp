@@ -133,10 +133,11 @@ void note_worth(Root& loop, const Trace& trace, size_t nodes) {
 }
 
 bool records_too_often(const Root& root) noexcept {
-  // Where a root may have more traces than usual, two recordings are for each.
-  constexpr int kUsual = Limits().traces;
+  // Where a root may have more traces than usual, or has more that are replayed, two recordings are for each.
+  constexpr size_t kUsual = Limits().traces;
   if (limits().recorded == 0 || root.asked.strict || stress_words() != 0) return false;
-  const uint64_t more = 2 * static_cast<uint64_t>(std::max(0, limits().traces - kUsual));
+  const size_t many = std::max(static_cast<size_t>(limits().traces), replayed_traces(root));
+  const uint64_t more = many > kUsual ? 2 * (many - kUsual) : 0;
   const uint64_t most = is_asked_for(root) ? limits().recorded : std::min(limits().recorded, limits().recorded_unasked);
   return root.counts.records >= most + more && !root.counts.pays();
 }

@@ -239,10 +239,15 @@ PyObject* not_recorded(const Root& root, PyThreadState* ts, cpython::Frame* fram
   return raise_strict(text);
 }
 
+// There are as many traces as cost nothing, and no call has been replayed for long.
+bool keeps_differing(const Root& root) noexcept {
+  const uint64_t most = is_asked_for(root) ? limits().misses : std::min(limits().misses, limits().misses_unasked);
+  return root.traces.size() >= static_cast<size_t>(limits().traces) && root.in_a_row.misses + 1 >= most;
+}
+
 // There is no room for one more trace.
 PyObject* differs(Root& root, PyThreadState* ts, cpython::Frame* frame) {
-  const uint64_t most = is_asked_for(root) ? limits().misses : std::min(limits().misses, limits().misses_unasked);
-  const bool ends = root.in_a_row.misses + 1 >= most;
+  const bool ends = keeps_differing(root);
   note_miss(root, frame, ends || root.asked.strict);
   if (ends) {
     leave_alone(root, kDiffers, root.last.miss);
@@ -310,7 +315,7 @@ PyObject* serve(const std::shared_ptr<Root>& root, PyThreadState* ts, cpython::F
   if (ask_again(*root, frame) && run_trace(*root, ts, frame, &result)) return served.ends_replayed(), result;
   if (root->ledger.retries()) return evaluate(*root, ts, frame);
   if (StopInfo why = why_aside(*root, ts); why.code != nullptr) return step_aside(*root, ts, frame, std::move(why));
-  if (root->traces.are_full()) return differs(*root, ts, frame);
+  if (keeps_differing(*root) || !has_room(*root, frame, current_adapter())) return differs(*root, ts, frame);
   const bool is_recorded = records() && !waits_for_memory(*root) && may_record(*root);
   if (!root->traces.empty()) {
     const double start = is_recorded ? computed() : 0;

@@ -5,7 +5,7 @@ A function is never changed: the root is a second one over the same code object.
 
 import functools
 import sys
-from types import CodeType, FunctionType, MethodType
+from types import CellType, CodeType, FunctionType, MethodType
 
 from pijit import _adapters, _core
 from pijit._config import OFF
@@ -34,9 +34,12 @@ def mark_of(fn: object) -> tuple[str, str]:
     return found
 
 
-def second_of(fn: FunctionType) -> FunctionType:
-    """A new function over the same code, with the signature, name, doc and attributes of this one."""
-    made = FunctionType(fn.__code__, fn.__globals__, fn.__name__, fn.__defaults__, fn.__closure__)
+def second_of(
+    fn: FunctionType, code: CodeType | None = None, closure: tuple[CellType, ...] | None = None
+) -> FunctionType:
+    """A new function with the signature, name, doc and attributes of this one, over the same code or over `code`."""
+    code, closure = (fn.__code__, fn.__closure__) if code is None else (code, closure)
+    made = FunctionType(code, fn.__globals__, fn.__name__, fn.__defaults__, closure)
     made.__kwdefaults__ = fn.__kwdefaults__ and dict(fn.__kwdefaults__)
     for attribute in ("__module__", "__qualname__", "__doc__", "__type_params__", "__annotate__"):
         if hasattr(fn, attribute):

@@ -34,7 +34,7 @@ FOREIGN = {
     "jit_compile": "`backend='auto'` asks the compilers that are installed",
     "example_inputs": _FROM_CALLS,
     "check_trace": "`verify=n` compares every n-th replay with CPython",
-    "input_signature": _FROM_CALLS,
+    "input_signature": "`signature={'x': 'float32[batch, 8]'}` says what is taken",
     "reduce_retracing": _FOUND_OUT,
     "nopython": _STEPS_ASIDE,
     "parallel": _NO_MODES,

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from types import CodeType, FunctionType, MethodType
 from typing import Any, Literal, NamedTuple, TypeVar, overload
 
-from pijit import _core, _messages
+from pijit import _core, _messages, _signature
 from pijit._config import OFF, WHY_OFF, config
 from pijit._lazy_market import LazyMarket
 from pijit._roots import add_root, function_of, mark_of, root_of, second_of
@@ -31,7 +31,7 @@ State = Literal["cold", "recorded", "replaying", "disabled"]
 Callee = TypeVar("Callee", bound=Callable[..., Any])
 
 _TRY = "jit a Python function that calls it"
-_JIT_OPTIONS = ("backend", "options", "dynamic", "strict", "verify", "name")
+_JIT_OPTIONS = ("backend", "options", "dynamic", "signature", "strict", "verify", "name")
 _LEFT_OUT: Any = type("_LeftOut", (), {"__repr__": lambda self: "None", "__slots__": ()})()
 _NOT_KNOWN = "neither jitted nor found under enable()"
 
@@ -58,6 +58,7 @@ class _Options(NamedTuple):
     name: str | None
     market: Any = None  # `pijit.compilers.market.Market`; None: native replay alone
     fixed_sizes: bool = False  # traces are for the sizes of their first call
+    signature: Any = None
 
 
 @overload
@@ -67,6 +68,7 @@ def jit(
     backend: str | Sequence[str] | None = ...,
     options: Mapping[str, Any] | None = ...,
     dynamic: bool | None = ...,
+    signature: Mapping[str, Any] | Sequence[Any] | None = ...,
     strict: bool = ...,
     verify: int | None = ...,
     name: str | None = ...,
@@ -80,6 +82,7 @@ def jit(
     backend: str | Sequence[str] | None = ...,
     options: Mapping[str, Any] | None = ...,
     dynamic: bool | None = ...,
+    signature: Mapping[str, Any] | Sequence[Any] | None = ...,
     strict: bool = ...,
     verify: int | None = ...,
     name: str | None = ...,
@@ -92,6 +95,7 @@ def jit(
     backend: str | Sequence[str] | None = None,
     options: Mapping[str, Any] | None = None,
     dynamic: bool | None = None,
+    signature: Mapping[str, Any] | Sequence[Any] | None = None,
     strict: bool = False,
     verify: int | None = None,
     name: str | None = None,
@@ -118,6 +122,12 @@ def jit(
             Plans of compilers are for the sizes of one call under None, until several calls differ in sizes only; under
             True, the sizes that the program leaves free are so in the first plan already. False: traces and plans are
             for the sizes of one call, but for those that `pijit.dynamic` names; other sizes are recorded again.
+        signature: what is taken, by the names of parameters, or in their order; what is not named is not looked at.
+            "float32[batch:1..64, 128]" is a tensor of this dtype with two axes, of which the first has up to 64; where
+            other tensors name "batch", too, they agree. "*" is any size, "..." any axes, "float32|bfloat16",
+            "floating", "integer", "complex" and "any" are dtypes, "float32" alone is of any shape, and a question mark
+            at the end allows None. A dtype, a tensor like those to come, a class such as int, and tuples, lists and
+            dicts of forms are forms, too. A call with anything else raises `SignatureError`, replayed or not.
         strict: raise `StrictError` for a call that CPython would run, and for one of which it ran some, when that is
             done: a stop, an opaque call, frames that are not followed, a replay that is left; a function that was given
             up, a tracer, profiler or mode raises before the call. Its first call may be recorded.
@@ -128,7 +138,7 @@ def jit(
 
     Raises:
         UsageError: `fn` is None, a class or a builtin, or was given to `skip` or `opaque`; or an option does not exist,
-            or `strict` was asked of a generator or coroutine function.
+            or `strict` or `signature` was asked of a generator or coroutine function.
         BackendError: there is no such backend, or it is not installed.
         AdapterError: the adapter of the framework that is imported is broken, or `strict` was asked and there is none.
 
@@ -156,6 +166,7 @@ def jit(
     if name is not None and not isinstance(name, str):
         raise UsageError(f"pijit.jit(): name is text, not {name!r}")
     asked = _Options(strict, verify or 0, name, market_for(backend, options, "jit", dynamic), dynamic is False)
+    asked = asked._replace(signature=signature)
     if fn is _LEFT_OUT:
         return lambda fn: _jit(fn, asked)
     return _jit(fn, asked)
@@ -211,6 +222,8 @@ def unjit(fn: Callee) -> Callee:
     if root < 0 or _core.root_report(root)["automatic"]:
         raise UsageError(f"pijit.unjit(): {describe(fn)} was not jitted; pijit.skip() leaves a function to CPython")
     _core.remove_root(root)
+    if not isinstance(function_of(fn), FunctionType):
+        _signature.hook(fn, None)
     return fn
 
 
@@ -383,8 +396,8 @@ def _jit_function(fn: FunctionType, options: _Options) -> FunctionType:
     mark = mark_of(fn)[0]
     if mark in {"skip", "opaque"}:
         raise UsageError(f"{_where(fn)}: it was given to pijit.{mark}(); jit a function that calls it")
-    _check_strict(fn, options)
-    made = second_of(fn)
+    _check_body(fn, options)
+    made = second_of(fn) if options.signature is None else _signature.checked(fn, options.signature)
     _add_root(made.__code__, made, None, made.__qualname__, options)
     return made
 
@@ -397,7 +410,7 @@ def _jit_instance(instance: Any, options: _Options) -> Any:
     call = inspect.getattr_static(kind, "__call__", None)
     if not isinstance(call, FunctionType):
         raise UsageError(f"pijit.jit(): {describe(instance)} has no Python code to observe; {_TRY}")
-    _check_strict(call, options)
+    _check_body(call, options)
     if call.__code__.co_argcount == 0:
         raise UsageError(f"{_where(call)}: pijit.jit() needs a __call__ that names its self; {_TRY}")
     try:
@@ -410,13 +423,15 @@ def _jit_instance(instance: Any, options: _Options) -> Any:
         raise UsageError(f"pijit.jit(): this {kind.__qualname__} was given to pijit.{mark}()")
     if (root := root_of(instance)) >= 0:
         _core.remove_root(root)
+    _signature.hook(instance, options.signature)
     _add_root(call.__code__, None, instance, kind.__qualname__, options)
     return instance
 
 
-def _check_strict(fn: FunctionType, options: _Options) -> None:
-    if options.strict and (kind := _suspendable(fn)):
-        raise UsageError(f"{_where(fn)}: strict=True cannot be had: the body of {kind} runs in CPython")
+def _check_body(fn: FunctionType, options: _Options) -> None:
+    if (options.strict or options.signature is not None) and (kind := _suspendable(fn)):
+        option = "strict=True" if options.strict else "signature"
+        raise UsageError(f"{_where(fn)}: {option} cannot be had: the body of {kind} runs in CPython")
 
 
 def _suspendable(thing: Any) -> str:

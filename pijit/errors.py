@@ -20,6 +20,10 @@ class UsageError(PijitError):
     """A public function was given what it cannot take; the message says what, where and what to try."""
 
 
+class SignatureError(PijitError, TypeError):
+    """A jitted function was called with what its `signature` does not take; the message has both, and what to try."""
+
+
 class ConfigError(PijitError):
     """An option does not exist or cannot have this value; the message names the nearest option."""
 

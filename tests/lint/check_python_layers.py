@@ -30,7 +30,7 @@ LAYERS = (
     ("config", "_config _lazy_market _adapters _varying_sizes"),
     ("traces", "traces segments _trace_imports _node_facts"),
     # What is recorded, and when it is replayed.
-    ("roots", "_roots _switch _stance _marks _messages"),
+    ("roots", "_roots _switch _stance _marks _messages _signature"),
     ("graph", "graph"),
     ("passes", "passes"),
     ("_formats", "_formats"),

@@ -15,23 +15,24 @@ import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import CodeType, FunctionType, MethodType
-from typing import Any, Literal, NamedTuple, TypeVar, overload
+from typing import Any, Literal, NamedTuple, TypeVar, get_args, overload
 
 from pijit import _core, _messages, _signature
 from pijit._config import OFF, WHY_OFF, config
 from pijit._lazy_market import LazyMarket
 from pijit._roots import add_root, function_of, mark_of, root_of, second_of
 from pijit._switch import SUSPENDABLE, why_off
-from pijit._usage_errors import check_keywords, check_thing, describe
+from pijit._usage_errors import check_keywords, check_thing, describe, nearest
 from pijit.errors import UsageError
 from pijit.segments import progress, under_way
 from pijit.traces import Trace, Traces, entries_of, entry_place, place, view
 
+Precision = Literal["auto", "bf16", "fp16", "int8-dynamic"]
 State = Literal["cold", "recorded", "replaying", "disabled"]
 Callee = TypeVar("Callee", bound=Callable[..., Any])
 
 _TRY = "jit a Python function that calls it"
-_JIT_OPTIONS = ("backend", "options", "dynamic", "signature", "strict", "verify", "name")
+_JIT_OPTIONS = ("backend", "options", "dynamic", "signature", "precision", "error", "strict", "verify", "name")
 _LEFT_OUT: Any = type("_LeftOut", (), {"__repr__": lambda self: "None", "__slots__": ()})()
 _NOT_KNOWN = "neither jitted nor found under enable()"
 
@@ -69,6 +70,8 @@ def jit(
     options: Mapping[str, Any] | None = ...,
     dynamic: bool | None = ...,
     signature: Mapping[str, Any] | Sequence[Any] | None = ...,
+    precision: Precision | None = ...,
+    error: float = ...,
     strict: bool = ...,
     verify: int | None = ...,
     name: str | None = ...,
@@ -83,6 +86,8 @@ def jit(
     options: Mapping[str, Any] | None = ...,
     dynamic: bool | None = ...,
     signature: Mapping[str, Any] | Sequence[Any] | None = ...,
+    precision: Precision | None = ...,
+    error: float = ...,
     strict: bool = ...,
     verify: int | None = ...,
     name: str | None = ...,
@@ -96,6 +101,8 @@ def jit(
     options: Mapping[str, Any] | None = None,
     dynamic: bool | None = None,
     signature: Mapping[str, Any] | Sequence[Any] | None = None,
+    precision: Precision | None = None,
+    error: float = 1e-2,
     strict: bool = False,
     verify: int | None = None,
     name: str | None = None,
@@ -128,6 +135,12 @@ def jit(
             "floating", "integer", "complex" and "any" are dtypes, "float32" alone is of any shape, and a question mark
             at the end allows None. A dtype, a tensor like those to come, a class such as int, and tuples, lists and
             dicts of forms are forms, too. A call with anything else raises `SignatureError`, replayed or not.
+        precision: "bf16", "fp16" or "int8-dynamic" (which needs torchao): operators that compute in float32 compute in
+            that where a measurement on the program's own inputs says that they are faster, and err little; "auto": all
+            of these that can be had, and the fastest stays. It is the user's consent to `error`. Calls that record
+            gradients stay as they are. `print(pijit.traces(fn)[0].segments[0])` has the choice.
+        error: the largest difference from float32 that `precision` may make, in operators and in results, relative to
+            the largest magnitude of the result.
         strict: raise `StrictError` for a call that CPython would run, and for one of which it ran some, when that is
             done: a stop, an opaque call, frames that are not followed, a replay that is left; a function that was given
             up, a tracer, profiler or mode raises before the call. Its first call may be recorded.
@@ -165,19 +178,33 @@ def jit(
         raise UsageError(f"pijit.jit(): verify is a whole number from 1 on, or None, not {verify!r}")
     if name is not None and not isinstance(name, str):
         raise UsageError(f"pijit.jit(): name is text, not {name!r}")
-    asked = _Options(strict, verify or 0, name, market_for(backend, options, "jit", dynamic), dynamic is False)
-    asked = asked._replace(signature=signature)
+    market = market_for(backend, options, "jit", dynamic, _lowering(precision, error))
+    asked = _Options(strict, verify or 0, name, market, dynamic is False, signature)
     if fn is _LEFT_OUT:
         return lambda fn: _jit(fn, asked)
     return _jit(fn, asked)
 
 
-def market_for(backend: Any, options: Any, function: str, dynamic: bool | None = None) -> Any:
+def _lowering(precision: Any, error: Any) -> tuple[str, float] | None:
+    """`precision` and `error` of `jit`, if there is any."""
+    if precision is None:
+        return None
+    known = get_args(Precision)
+    if precision not in known:
+        raise UsageError(f"pijit.jit(): precision {precision!r} is not known{nearest(str(precision), known)}")
+    if isinstance(error, bool) or not isinstance(error, int | float) or not 0 < error < 1:
+        raise UsageError(f"pijit.jit(): error is a number between 0 and 1, such as 1e-2, not {error!r}")
+    return precision, float(error)
+
+
+def market_for(
+    backend: Any, options: Any, function: str, dynamic: bool | None = None, lowering: tuple[str, float] | None = None
+) -> Any:
     """Who is asked for plans, by what `pijit.<function>()` was given; None: native replay alone."""
     asked, backend = backend, config.backend if backend is None else backend
     if options is not None and not isinstance(options, Mapping):
         raise UsageError(f"pijit.{function}(): options is a dict, not {options!r}")
-    if backend == "native":
+    if backend == "native" and lowering is None:
         if options:
             raise UsageError(f"pijit.{function}(): options are those of a backend; name it: backend='auto'")
         return None
@@ -186,11 +213,11 @@ def market_for(backend: Any, options: Any, function: str, dynamic: bool | None =
         raise UsageError(
             f"pijit.{function}(): backend is a name of pijit.backends(), 'auto', or several names, not {backend!r}"
         )
-    if asked is None:
+    if asked is None and lowering is None:
         return LazyMarket(backend, dynamic)
     from pijit.compilers import market
 
-    return market.market(backend, options, dynamic)
+    return market.market(backend, options, dynamic, lowering)
 
 
 def unjit(fn: Callee) -> Callee:

@@ -20,6 +20,7 @@ class PlanInfo:
         compiled: seconds that compiling took.
         difference: the largest, absolute, from native replay.
         replaced: how often which replacement stands in the place of operators of the program, by name.
+        note: what else is worth saying of it, such as which operators are in smaller numbers.
     """
 
     backend: str
@@ -28,11 +29,14 @@ class PlanInfo:
     compiled: float = 0.0
     difference: float = 0.0
     replaced: Mapping[str, int] = field(default_factory=dict)
+    note: str = ""
 
     def __str__(self) -> str:
         made = f", compiled in {self.compiled:.2f} s, differs by {self.difference:.1g}" if self.compiled else ""
         replaced = "".join(f", {name} replaced {times} times" for name, times in self.replaced.items())
-        return f"{self.backend}: {_runs(self.runs, self.seconds)}{made}{replaced}"
+        return (
+            f"{self.backend}: {_runs(self.runs, self.seconds)}{made}{replaced}{f', {self.note}' if self.note else ''}"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +129,7 @@ class Outcome(Protocol):
     difference: float | None
     seconds: float
     replaced: Mapping[str, int]
+    note: str
 
     @property
     def elapsed(self) -> float | None:
@@ -184,7 +189,7 @@ def progress(compiling: Mapping[str, float]) -> str:
 
 
 def _plan(row: "PlanRow", made: Outcome | None) -> PlanInfo:
-    cost = () if made is None else (made.seconds, made.difference or 0.0, made.replaced)
+    cost = () if made is None else (made.seconds, made.difference or 0.0, made.replaced, made.note)
     return PlanInfo(row["name"], row["runs"], _median(row["seconds"]), *cost)
 
 

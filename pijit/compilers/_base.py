@@ -70,6 +70,7 @@ class Plan:
         folded: weights are part of the code; the plan is of no use when they change.
         size_bytes: memory that it holds, about.
         replaced: how often which replacement stands in the place of operators of the program, by name.
+        note: what else is worth saying of it, for people.
         left_out: operators that torch runs in between, since the backend has not got them: a line for each.
         lend: takes for each result whether only operators of the program's trace read it: the plan may give that in
             the same memory again, as soon as nothing has it any longer. None: it gives new memory.
@@ -98,6 +99,7 @@ class Plan:
         self.folded = folded
         self.size_bytes = size_bytes
         self.replaced: Mapping[str, int] = {}
+        self.note = ""
         self.left_out: tuple[str, ...] = ()
         self.lend: Callable[[Sequence[bool]], None] | None = None
         self.holds: Callable[..., bool] = lambda *inputs: True
@@ -179,6 +181,7 @@ class Backend:
         raises: its operators raise where those of torch do, for the same data; else what decides that is looked at
             beside the plan (`_decided`).
         strided: its results have the strides that torch gives them, views included.
+        quiet: what it cannot take is for the log alone.
         stalls: importing its package keeps the interpreter from running anything else for a second or longer; "auto"
             asks for it only where the program has imported that itself.
     """
@@ -200,6 +203,7 @@ class Backend:
     settings: tuple[str, ...] = ()
     tried_in_calls: bool = False
     strided: bool = False
+    quiet: bool = False
     devices: tuple[str, ...] = ("cpu",)
 
     def usable(self) -> str | None:
@@ -229,6 +233,21 @@ class Backend:
     def allowed(self, dtype: str, folded: bool = False) -> tuple[float, float]:
         """The relative and absolute difference from torch that is within the promise, for results of this dtype."""
         return self._tolerances(folded).get(dtype, (0.0, 0.0))
+
+    def within(self, got: Any, right: Any, folded: bool = False) -> bool:
+        """A result is within the promise, beside the one of torch: tensors of one dtype and shape."""
+        import torch
+
+        relative, absolute = self.allowed(str(right.dtype).removeprefix("torch."), folded)
+        return torch.allclose(got, right, rtol=relative, atol=absolute, equal_nan=True)
+
+    def promise(self, dtype: str, folded: bool = False) -> str:
+        """The same in words."""
+        return "relative {:g}, absolute {:g}".format(*self.allowed(dtype, folded))
+
+    def with_examples(self, graph: Graph, inputs: Sequence[Any]) -> "Backend":
+        """The backend for a graph of which it may know what one call gave to its inputs."""
+        return self
 
     def rounds(self, folded: bool = False) -> bool:
         """Its results may be others than those of torch, within a tolerance."""

@@ -20,7 +20,7 @@ def tell(backend: Backend, error: BaseException) -> None:
 
     Of pijit's own backends only the log has it: what they cannot take is no mistake of the program.
     """
-    if backend.name in _backend_names.OWN:
+    if backend.quiet or backend.name in _backend_names.OWN:
         _log.info("pijit: %s", error)
         return
     if isinstance(error.__cause__, Differs):  # the comparison has said it, with what shows it again

@@ -33,6 +33,7 @@ from pijit.compilers._base import Backend, Options
 from pijit.compilers._compared import Call, Differs, Made, difference, told
 from pijit.compilers._compiler_threads import others_run
 from pijit.compilers._graph_cache import forget
+from pijit.compilers._precision import lowered_backends
 from pijit.compilers._queue import Job, Queue
 from pijit.compilers._without_full_collections import quietly
 from pijit.errors import BackendError, ExportError
@@ -66,6 +67,7 @@ class Outcome:
         difference: the largest absolute difference from native replay.
         seconds: that compiling took.
         replaced: how often which replacement stands in the plan, by name.
+        note: what else is worth saying of the plan.
         compilation: what compiles it, until that has ended.
     """
 
@@ -76,6 +78,7 @@ class Outcome:
     difference: float | None = None
     seconds: float = 0.0
     replaced: Mapping[str, int] = field(default_factory=dict)
+    note: str = ""
     compilation: "pool.Compilation | Compilations | None" = field(default=None, repr=False, compare=False)
 
     @property
@@ -218,7 +221,7 @@ class Market:
         for at, ((_, backend, options), row) in enumerate(zip(candidates, rows, strict=True)):
             if not offer.place.alive or _worker.stopping:
                 return
-            writes = offer.place.writes()
+            writes, backend = offer.place.writes(), backend.with_examples(segment.graph, offer.inputs)  # noqa: PLW2901
             try:
                 compilation = _begun(segment, backend, options, heat / 2**at)
             except BackendError as error:
@@ -298,7 +301,7 @@ class Market:
         except Differs:
             row.difference = made.compared
             trial = True  # weights may have been written since; the engine compares with what they are then
-        row.state, row.replaced = "installed", made.plan.replaced
+        row.state, row.replaced, row.note = "installed", made.plan.replaced, made.plan.note
         offer.place.install([made.row(row.backend, offer.outputs, writes)], self.turns, shared, trial)
 
     # -- one plan for many forms
@@ -540,7 +543,10 @@ def of(fn: object) -> Any:
 
 
 def market(
-    backend: str | Sequence[str], options: Mapping[str, Any] | None = None, dynamic: bool | None = None
+    backend: str | Sequence[str],
+    options: Mapping[str, Any] | None = None,
+    dynamic: bool | None = None,
+    lowering: tuple[str, float] | None = None,
 ) -> Market | None:
     """The market that `jit(backend=..., options=...)` asks for; None: native replay alone.
 
@@ -548,6 +554,8 @@ def market(
         backend: "native", "auto", a name of `pijit.backends()`, or several names.
         options: fields of `Options`, and the backend's own settings.
         dynamic: as for `pijit.jit`.
+        lowering: `precision` and `error` of `pijit.jit`: the backends that are named run graphs in smaller numbers;
+            with "native" native replay does, with "auto" beside all others.
 
     Raises:
         BackendError: there is no such backend, or it is not installed; the message names what is, or the command.
@@ -557,13 +565,17 @@ def market(
     given = dict(options or {})
     own = {name: given.pop(name) for name in ("fold", "threads") if name in given}
     made = Options(**{"threads": torch.get_num_threads(), **own}, settings=given)
-    if backend == "native":
+    if backend == "native" and lowering is None:
         return None
+    native = [compilers.get("native")]
     if backend == "auto":
         usable = [each for each in map(compilers.get, compilers.OWN) if each.name != "native" and each.is_for_auto()]
+        usable += lowered_backends(*lowering, native) if lowering is not None else []
         return Market(usable, made, turns=True, automatic=True, dynamic=dynamic)
     names = [backend] if isinstance(backend, str) else list(backend)
     found = [compilers.get(name) for name in names if name != "native"]
+    if lowering is not None:
+        found = lowered_backends(*lowering, found or native)
     for each in found:
         each.check(made)
-    return Market(found, made, turns=not isinstance(backend, str), dynamic=dynamic)
+    return Market(found, made, turns=lowering is not None or not isinstance(backend, str), dynamic=dynamic)

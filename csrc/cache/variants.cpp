@@ -87,7 +87,11 @@ bool has_room(Root& root, cpython::Frame* frame, const Adapter* adapter) {
 }
 
 bool make_place(Root& root) {
-  if (root.traces.size() < most(root)) return false;
+  const size_t size = root.traces.size();
+  if (size < most(root)) {
+    root.variants.grew = root.variants.grew || size >= usual();
+    return false;
+  }
   const size_t index = least_useful(root);
   const std::shared_ptr<Trace> gone = root.traces[index];  // to drop it may run Python: at the end
   root.variants.uses.erase(gone.get());

@@ -8,7 +8,8 @@
 // 3. A root that has as many as it may have pays for the next one with replays. The trace gives way that was replayed or
 //    recorded longest ago, as far as misses tell; of those that are alike in that, the one whose replays have saved the
 //    least since.
-// 4. With strict=True nothing of that is done: which calls raise is to be known beforehand.
+// 4. While a root gets more traces than usual, what its calls take tells nothing: the ledger begins anew then.
+// 5. With strict=True nothing of that is done: which calls raise is to be known beforehand.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -32,6 +33,7 @@ struct Variants {
   };
   std::unordered_set<uint64_t> missed;  // what calls looked like for which there was no room
   std::unordered_map<const Trace*, Use> uses;
+  bool grew = false;  // it has had more traces than cost nothing since the ledger was last asked
   uint64_t paid = 0;  // replays that have paid for a trace in the place of another
 };
 
@@ -41,7 +43,7 @@ size_t replayed_traces(const Root& root) noexcept;
 bool may_grow(const Root& root) noexcept;
 // The call, which no trace took, may give one more.
 bool has_room(Root& root, cpython::Frame* frame, const Adapter* adapter);
-// A trace is about to be added; true: another one gave way.
+// A trace is about to be added for a call; true: another one gave way.
 bool make_place(Root& root);
 
 }  // namespace pijit

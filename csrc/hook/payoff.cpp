@@ -100,6 +100,7 @@ bool awaits_plans(const Root& root) noexcept {
 
 Ledger::Turn next_turn(Root& root) noexcept {
   if (!is_measured(root)) return Ledger::Turn::kFree;
+  if (std::exchange(root.variants.grew, false)) root.ledger.restart();
   const Ledger::Turn turn = root.ledger.next();
   if (turn == Ledger::Turn::kFree) return turn;
   const bool awaited = std::exchange(root.awaits_plans, awaits_plans(root));

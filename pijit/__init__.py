@@ -10,6 +10,7 @@ from pijit._bundle import bundle
 from pijit._config import config
 from pijit._varying_sizes import dynamic
 from pijit._export import export, formats
+from pijit._lazy import lazy
 from pijit._marks import constant, opaque, skip
 from pijit._region import region
 from pijit._stance import stance
@@ -43,6 +44,7 @@ __all__ = [
     "formats",
     "graph",
     "jit",
+    "lazy",
     "opaque",
     "region",
     "register_backend",

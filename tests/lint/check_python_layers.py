@@ -35,7 +35,7 @@ LAYERS = (
     ("passes", "passes"),
     ("_formats", "_formats"),
     ("compilers", "compilers"),
-    ("api", "api _export _region _wait _bundle"),
+    ("api", "api _export _region _wait _bundle _lazy _lazy_modes"),
     ("devices", "devices"),
     ("tools", "tools"),
     ("pijit", "pijit __main__"),
@@ -76,6 +76,7 @@ FACADES = {
 # Modules that are imported inside functions, and why not every program pays for them.
 LATE = {
     "_bundled": "it imports torch",
+    "_lazy_modes": "it imports torch",
     "_formats.fx.control_flow": "it imports torch",
     "_formats.mindspore.lower": "it imports MindSpore",
     "_formats.onnx.lower": "it imports ONNX",

@@ -2,15 +2,18 @@
 #include "cache/variants.h"
 
 #include <algorithm>
+#include <memory>
 #include <utility>
+#include <vector>
 
 #include "cache/root.h"
 
 namespace pijit {
 namespace {
 
-constexpr size_t kTimes = 4;     // as many traces as max_traces says, at most
-constexpr uint64_t kPrice = 64;  // replays for each trace that comes in the place of another: it saves a part of each
+constexpr size_t kTimes = 4;       // as many traces as max_traces says, at most
+constexpr uint64_t kPrice = 64;    // replays for each trace that comes in the place of another: it saves a part of each
+constexpr uint64_t kLooked = 256;  // calls, of which half have to be replayed
 constexpr size_t kMostMissed = 256;  // of calls that are remembered
 
 size_t usual() noexcept {
@@ -66,6 +69,34 @@ size_t least_useful(Root& root) {
   return static_cast<size_t>(found - traces.begin());
 }
 
+// Those beyond the usual number are dropped.
+void shrink(Root& root) {
+  std::vector<std::shared_ptr<Trace>> gone;  // to drop one may run Python: at the end
+  look(root);
+  while (root.traces.size() > usual()) {
+    const size_t index = least_useful(root);
+    gone.push_back(root.traces[index]);
+    root.traces.forget(index);
+  }
+  root.variants = Variants();
+  root.variants.refused = true;
+}
+
+void begin_count(Root& root) noexcept {
+  root.variants.calls = root.counts.calls;
+  root.variants.replays = root.counts.replays;
+}
+
+// Replays are many enough for as many traces as there are.
+void judge(Root& root) {
+  Variants& variants = root.variants;
+  const uint64_t calls = root.counts.calls - variants.calls, replays = root.counts.replays - variants.replays;
+  const bool many = root.traces.size() > usual();
+  if (many && calls < kLooked) return;
+  begin_count(root);
+  if (many && 2 * replays < calls) shrink(root);
+}
+
 }  // namespace
 
 size_t replayed_traces(const Root& root) noexcept {
@@ -75,12 +106,13 @@ size_t replayed_traces(const Root& root) noexcept {
 
 bool may_grow(const Root& root) noexcept {
   const size_t size = root.traces.size();
-  return size < usual() || (size < most(root) && size - replayed_traces(root) < open());
+  return size < usual() || (!root.variants.refused && size < most(root) && size - replayed_traces(root) < open());
 }
 
 bool has_room(Root& root, cpython::Frame* frame, const Adapter* adapter) {
+  judge(root);
   if (may_grow(root)) return true;
-  if (root.asked.strict) return false;
+  if (root.asked.strict || root.variants.refused) return false;
   if (root.traces.size() < most(root)) return came_back(root, frame, adapter);
   look(root);
   return pays(root);
@@ -89,7 +121,9 @@ bool has_room(Root& root, cpython::Frame* frame, const Adapter* adapter) {
 bool make_place(Root& root) {
   const size_t size = root.traces.size();
   if (size < most(root)) {
-    root.variants.grew = root.variants.grew || size >= usual();
+    if (size < usual()) return false;
+    root.variants.grew = true;
+    begin_count(root);  // what was replayed with fewer traces says nothing of so many
     return false;
   }
   const size_t index = least_useful(root);

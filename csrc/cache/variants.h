@@ -8,8 +8,10 @@
 // 3. A root that has as many as it may have pays for the next one with replays. The trace gives way that was replayed or
 //    recorded longest ago, as far as misses tell; of those that are alike in that, the one whose replays have saved the
 //    least since.
-// 4. While a root gets more traces than usual, what its calls take tells nothing: the ledger begins anew then.
-// 5. With strict=True nothing of that is done: which calls raise is to be known beforehand.
+// 4. Each miss tries the guards of all traces. Where fewer than half of many calls are replayed though there are more
+//    traces than usual, there are too many variants: those beyond the usual number go, and no more come.
+// 5. While a root gets more traces than usual, what its calls take tells nothing: the ledger begins anew then.
+// 6. With strict=True nothing of that is done: which calls raise is to be known beforehand.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -33,8 +35,10 @@ struct Variants {
   };
   std::unordered_set<uint64_t> missed;  // what calls looked like for which there was no room
   std::unordered_map<const Trace*, Use> uses;
-  bool grew = false;  // it has had more traces than cost nothing since the ledger was last asked
-  uint64_t paid = 0;  // replays that have paid for a trace in the place of another
+  uint64_t calls = 0, replays = 0;  // of the root, when what is counted for the next verdict began
+  bool refused = false;             // there are too many variants
+  bool grew = false;                // it has had more traces than cost nothing since the ledger was last asked
+  uint64_t paid = 0;                // replays that have paid for a trace in the place of another
 };
 
 // Of its traces that some replay has entered.

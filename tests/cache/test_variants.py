@@ -111,6 +111,16 @@ def test_variants_that_never_come_back_are_given_up(program: Callable[..., Any])
     assert "its calls keep differing" in pijit.status(calls.fast).reason
 
 
+@pytest.mark.parametrize("program", [by_argument, by_attribute])
+def test_more_variants_than_there_can_be_traces(program: Callable[..., Any]) -> None:
+    """Where most calls miss, their guards would be tried for nothing."""
+    calls, order = Calls(program), random.Random(0)
+    for _ in range(2_000):
+        calls(order.randrange(200))
+    assert report(calls.fast)["traces"] == 8
+    assert report(calls.fast)["records"] < 80
+
+
 def test_some_come_back_among_others_that_do_not() -> None:
     """Those stay, and the others are recorded rarely."""
     calls = Calls(by_argument)

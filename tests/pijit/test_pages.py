@@ -15,7 +15,7 @@ DOCS = Path(__file__).parents[2] / "docs"
 
 
 SAYS = {
-    "signatures.md": r"torch\.Size\(\[3, 1\]\)\ntrain\.py:3 in score\(\): x is float32\[65, 128\], and its signature says",
+    "signatures.md": r"torch\.Size\(\[3, 1\]\)\ntrain\.py:3 in score\(\): x is float32\[65, 128\], and its signature",
     "precision.md": r"nodes 0 to 2: 3 operators, 100% of the trace\n(.*\n)*.*(in bfloat16: linear|faster in bfloat16)",
     "lazy.md": r"\d\ntrain\.py:10: __float__ reads a value; 11 operators ran\n",
 }

@@ -88,10 +88,11 @@ class Config:
         max_operations: bytecodes that one recording may observe before it stops.
         record_budget: times the plain call that a recording may take, up to a second; over it, what the function calls
             is recorded instead; 0: any.
-        record_share: percent of the process's time that recordings of functions that nobody gave to `jit` may take,
-            until replays have paid; three times that later; what is over it waits; 0: any.
+        record_share: percent of the process's time that recordings of functions that nobody gave to `jit` may take, a
+            quarter of that after three seconds; half of what replays gain is added; what is over it waits; 0: any.
         hook_share: percent of the process's time that `enable()` may take from calls of Python functions beyond what
-            replays gain; over it, pijit stays out of the way for a while; 0: any.
+            replays gain, a quarter of that after three seconds; over it, pijit stays out of the way for a while;
+            0: any.
         long_call: milliseconds that a call runs under `enable()`, before what it calls is recorded instead of it.
         enter_loops: under `enable()` the loop of a function that runs long is entered in its middle: its turns are
             recorded, and replayed where that pays. It has to be asked for.

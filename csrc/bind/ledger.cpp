@@ -37,6 +37,7 @@ void bind_ledger(py::module_& module) {
   py::class_<Ledger>(module, "Ledger")
       .def(py::init<>())
       .def("next", &next)
+      .def("begin_soon", &Ledger::begin_soon)
       .def("end", &end, py::arg("kind"), py::arg("seconds"), py::arg("way"), py::arg("amounts"),
            py::arg("hasty") = false)
       .def_property_readonly("doubts", &Ledger::doubts)

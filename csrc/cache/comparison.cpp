@@ -153,6 +153,12 @@ Comparison::Shift Comparison::ratio_of_round(uint8_t round) const {
   return mean(of(like_, round));
 }
 
+double Comparison::least() const {
+  double least = like_.empty() ? 0 : like_.front().value;
+  for (const Residual& each : like_) least = std::min(least, each.value);
+  return least;
+}
+
 double Comparison::ended_ratio() const {
   Residuals ended;
   for (const Residual& each : like_)

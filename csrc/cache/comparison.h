@@ -55,7 +55,9 @@ class Comparison {
   // other call in full. value 0: not known.
   Shift ratio() const;
   Shift ratio_of_round(uint8_t round) const;
-  // The same of replays that ended alone.
+  // The least difference between the logarithms of both sides, of all timed calls that are like some plain one.
+  double least() const;
+  // The same ratio of replays that ended alone.
   double ended_ratio() const;
 
  private:

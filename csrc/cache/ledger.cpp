@@ -7,17 +7,28 @@
 #include <utility>
 
 namespace pijit {
+namespace {
+
+// Seconds; 0: there are none.
+double median_time(const std::vector<Sample>& samples) {
+  std::vector<double> times;
+  for (const Sample& sample : samples) times.push_back(sample.time);
+  return times.empty() ? 0 : std::exp(median_of(std::move(times)));
+}
+
+}  // namespace
 
 Ledger::Verdict Ledger::end(Kind kind, double seconds, const CallForm& form, bool hasty) noexcept {
   if (!std::exchange(busy_, false)) return Verdict::kNone;  // it was reset meanwhile
   Verdict verdict = Verdict::kNone;
   try {
     note(kind, Sample(seconds, form, rounds_, kind == Kind::kReplayed));
-    if (++turn_ < 2 * kRun) return Verdict::kNone;
+    const bool is_over = ++turn_ >= 2 * kRun;
+    if (!is_over && !(hasty && loses_much())) return Verdict::kNone;
     turn_ = 0;
     first_ = false;
     rounds_ += 1;
-    verdict = judge(hasty);
+    verdict = is_over ? judge(hasty) : Verdict::kLoses;
   } catch (const std::exception&) {  // memory is short
     rounds_ = kMostRounds;
   }
@@ -54,9 +65,7 @@ Ledger::Verdict Ledger::judge(bool hasty) {
   std::vector<Sample> counted = timed_;
   if (keep_coming || retries_) counted.insert(counted.end(), late_.begin(), late_.end());
   const Comparison comparison(plains_, counted, first);
-  std::vector<double> plain;
-  for (const Sample& sample : plains_) plain.push_back(sample.time);
-  plain_ = plain.empty() ? 0 : std::exp(median_of(std::move(plain)));
+  plain_ = median_time(plains_);
   ratio_ = comparison.ratio().value;
   replay_ratio_ = comparison.ended_ratio();
   latest_ = comparison.all();
@@ -80,6 +89,20 @@ bool Ledger::loses(const Comparison& comparison, uint8_t first, bool hasty) cons
   const Rounds rounds = look_at(comparison, first);
   const bool clear = rounds.seen >= (hasty ? 1 : 2) && rounds.clear == rounds.seen;
   return clear || (rounds.seen >= 3 && 4 * rounds.lost >= 3 * rounds.seen);
+}
+
+// The calls of the rounds so far have lost much, all that are like plain ones.
+bool Ledger::loses_much() {
+  if (timed_.size() < kFewLost || plains_.size() < kFewLost) return false;
+  const Comparison comparison(plains_, timed_, 0);
+  const Comparison::Shift ratio = comparison.ratio();
+  const double lost = (ratio.value - 1) * static_cast<double>(ratio.count) * median_time(plains_);
+  if (ratio.count < kFewLost || lost < kMuchLost || comparison.least() < std::log(kEachLost)) return false;
+  ratio_ = ratio.value;
+  replay_ratio_ = comparison.ended_ratio();
+  plain_ = median_time(plains_);
+  latest_ = comparison.all();
+  return true;
 }
 
 // Calls that no replay took to its end, or that were recorded, take more than all others gain.
@@ -132,6 +155,7 @@ void Ledger::forget_rounds() noexcept {
 // After a verdict, or without one.
 void Ledger::begin_rounds(Verdict verdict) noexcept {
   if (verdict == Verdict::kLoses) {
+    lost_ = std::max(ratio_ - 1, 0.0) * plain_ * static_cast<double>(timed_.size());
     rest_ = static_cast<uint64_t>(static_cast<double>(kRest << std::min<uint64_t>(rests_, 20)) *
                                   std::clamp(ratio_, 1.0, 1e6));
     rests_ += 1;

@@ -11,6 +11,8 @@
 //    alone. Where nobody asked for replays, one round that says that it is clear decides. The first round of all counts
 //    only for what is clear, since CPython specialises code at its first plain calls. After kRounds what is no loss
 //    pays; a loss that is not sure has up to kMostRounds.
+//    Where nobody asked for replays and calls are long, some of them lose much before a round is over: kMuchLost
+//    seconds, in which each call that counts was clearly slower, decide at once.
 // 3. A recording is paid once and used for long: it counts only where calls keep being recorded, many of them, in the
 //    second half of the rounds. The first replays of a trace do not count.
 // 4. Medians stand for replays, and for plain calls. What came of missed guards, exits and recordings is counted in
@@ -61,8 +63,16 @@ class Ledger {
   // Seconds of a plain call, 0: not known.
   double plain() const noexcept { return plain_; }
 
+  // Seconds that the calls lost that were timed before the last verdict, if it was a loss.
+  double lost() const noexcept { return lost_; }
+
   // What was measured so far is of other code.
   void restart() noexcept;
+  // A plain call takes so many seconds, and nobody asked for replays: those of long calls are compared from the first on,
+  // since each may lose much.
+  void begin_soon(double plain) noexcept {
+    if (plain >= kLongCall && starts_ && rounds_ == 0) wait_ = 0;
+  }
 
   // A call of a root that was given up; true: it is tried again.
   bool rested() noexcept;
@@ -86,6 +96,9 @@ class Ledger {
   static constexpr uint64_t kRarer = 2;       // how much rarer rounds become
   static constexpr uint64_t kRarest = uint64_t{1} << 20;
   static constexpr uint64_t kRest = 300;  // calls in CPython before a root is tried again
+  static constexpr double kLongCall = 5e-3, kMuchLost = 0.02;  // seconds
+  static constexpr size_t kFewLost = 2;                        // calls of each kind before they can lose much
+  static constexpr double kEachLost = 1.15;                    // times a plain call, that each of these takes
   static constexpr double kClearGain = 0.8, kClearLoss = 1.5, kDoubt = 1.1, kLoss = 1.03, kGainAgain = 0.95;
   static constexpr double kSure = 3.5, kSureInSum = 3.5;  // standard errors
 
@@ -98,6 +111,7 @@ class Ledger {
   Verdict judge(bool hasty);
   bool loses(const Comparison& comparison, uint8_t first, bool hasty) const;
   bool loses_in_sum(const Comparison& comparison, uint8_t first) const;
+  bool loses_much();
   Verdict judge_again() const;
   Rounds look_at(const Comparison& comparison, uint8_t first) const;
   void learn(Comparison::Shift shift) noexcept;
@@ -111,7 +125,7 @@ class Ledger {
   Comparison::Shift known_, latest_;                                    // latest_: of the rounds since the last verdict
   size_t alike_ = 0;                                                    // timed calls that are like plain ones
   uint64_t wait_ = kBefore, gap_ = kNext, rest_ = 0, rests_ = 0;
-  double ratio_ = 0, replay_ratio_ = 0, plain_ = 0;
+  double ratio_ = 0, replay_ratio_ = 0, plain_ = 0, lost_ = 0;
 };
 
 }  // namespace pijit

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "common/clock.h"
 
@@ -41,7 +42,7 @@ TurnRounds::Verdict TurnRounds::note(uint32_t turns, uint64_t recordings, uint32
   if (plain_ == 0 || verdict_ != Verdict::kNone || !native_.note(turns, recordings, block)) return Verdict::kNone;
   logs_ += std::log(native_.mean() / plain_);
   rounds_ += 1;
-  plain_ = 0;
+  compared_ = std::exchange(plain_, 0);
   return verdict_ = judge();
 }
 

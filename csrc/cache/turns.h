@@ -56,6 +56,8 @@ class TurnRounds {
   Verdict verdict() const noexcept { return verdict_; }
   // How many times as long as in CPython a turn takes.
   double ratio() const noexcept;
+  // Seconds by which a turn is shorter than in CPython.
+  double gain() const noexcept { return compared_ * (1 - ratio()); }
   // The same as the ledger tells it (cache/ledger.h).
   Comparison::Shift known() const noexcept;
   bool began() const noexcept { return began_; }
@@ -68,6 +70,7 @@ class TurnRounds {
 
   TurnTimes native_;
   double plain_ = 0, logs_ = 0;  // logs_: of the ratios
+  double compared_ = 0;          // plain_ of the last round
   int rounds_ = 0;
   bool began_ = false;
   Verdict verdict_ = Verdict::kNone;

@@ -112,12 +112,12 @@ void note_replay(Root& root, const Trace& trace, const Left& left) {
   }
   if (root.entry.is_loop && !root.entry.rounds.began())
     note_worth(root, trace, left.trace == nullptr ? trace.nodes.size() : left.node);
+  note_gain(root, left.trace == nullptr);
   if (left.trace != nullptr) {
     note_exit(root, left);
     return go_on_from(root, left);
   }
   root.recordings.owed = 0;
-  note_gain(root);
   if (!root.is_entry() && !left.interrupted && trace.stop.code != nullptr &&
       trace.replays - trace.exits == limits().stops) {
     tell(Told::kStopped, root, trace.stop, trace.left.each());

@@ -16,6 +16,7 @@
 #include "hook/running.h"
 #include "hook/serve.h"
 #include "hook/share.h"
+#include "hook/worth.h"
 #include "record/limits.h"
 #include "record/pace.h"
 #include "record/reasons.h"
@@ -188,6 +189,7 @@ bool InLoop::note_arrival(Root& entry, uint32_t turns) {
   if (entry.entry.at != head_) return false;
   if (entry_.get() != &entry) entry_ = find_root(entry.id);
   TurnRounds& rounds = entry.entry.rounds;
+  if (rounds.verdict() == TurnRounds::Verdict::kPays) note_gained(turns * rounds.gain());
   if (!gives_up()) return rounds.begin(0), false;
   if (std::exchange(compares_, false)) {
     rounds.begin(plain_.mean());
@@ -196,7 +198,6 @@ bool InLoop::note_arrival(Root& entry, uint32_t turns) {
   switch (rounds.note(turns, recordings(), block())) {
     case TurnRounds::Verdict::kPays:
       keeps_role_ = false;
-      note_paid();
       break;
     case TurnRounds::Verdict::kLoses: {
       char text[80];

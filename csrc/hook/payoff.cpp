@@ -17,6 +17,7 @@
 #include "hook/share.h"
 #include "hook/stress.h"
 #include "hook/verify.h"
+#include "hook/worth.h"
 #include "plan/segment.h"
 
 namespace pijit {
@@ -101,6 +102,7 @@ bool awaits_plans(const Root& root) noexcept {
 Ledger::Turn next_turn(Root& root) noexcept {
   if (!is_measured(root)) return Ledger::Turn::kFree;
   if (std::exchange(root.variants.grew, false)) root.ledger.restart();
+  if (!is_asked_for(root)) root.ledger.begin_soon(root.recordings.plain);
   const Ledger::Turn turn = root.ledger.next();
   if (turn == Ledger::Turn::kFree) return turn;
   const bool awaited = std::exchange(root.awaits_plans, awaits_plans(root));
@@ -118,7 +120,7 @@ bool is_tried_again(Root& root) {
 
 void note_timed(Root& root, Ledger::Kind kind, double seconds, const CallForm& form) {
   const Ledger::Verdict verdict = root.ledger.end(kind, seconds, form, !is_asked_for(root));
-  if (verdict == Ledger::Verdict::kPays) note_paid();
+  if (verdict == Ledger::Verdict::kLoses) note_gained(-root.ledger.lost());
   if (verdict != Ledger::Verdict::kLoses || root.standing.is_disabled() || !may_give_up(root)) return;
   SavedError error;
   give_up(root);

@@ -25,7 +25,7 @@ uint64_t g_quiet = 0;        // calls since the last use
 uint64_t g_enough = kQuiet;  // of them
 std::atomic<bool> g_rests{false};
 std::atomic<bool> g_wakes{false};  // an operator has been seen since
-std::atomic<double> g_until{0};    // of the clock: before that no operator brings it back
+std::atomic<double> g_until{0};    // of the process's time: before that no operator brings it back
 void (*g_back)() noexcept = nullptr;
 
 int come_back(void*) noexcept {
@@ -37,7 +37,7 @@ int come_back(void*) noexcept {
 
 // An operator runs, on any thread, with the GIL or without.
 void wake() noexcept {
-  if (g_until != 0 && now() < g_until) return;
+  if (g_until != 0 && process_seconds() < g_until) return;
   if (g_wakes.exchange(true)) return;
   if (PyGILState_Check() != 0) {
     come_back(nullptr);
@@ -85,7 +85,7 @@ void begin_rest(void (*back)() noexcept) noexcept {
 }
 
 void begin_rest_for(double seconds, void (*back)() noexcept) noexcept {
-  go_to_rest(now() + seconds, Adapter::Waking::kSome, back);
+  go_to_rest(process_seconds() + seconds, Adapter::Waking::kSome, back);
 }
 
 void end_rest() noexcept {

@@ -23,7 +23,7 @@ void note_use() noexcept;
 bool may_rest() noexcept;
 // It has gone out; `back` puts it in again, with the GIL.
 void begin_rest(void (*back)() noexcept) noexcept;
-// The same for so many seconds; false: it may not.
+// The same for so many seconds of the process's time; false: it may not.
 bool may_rest_for_a_time() noexcept;
 void begin_rest_for(double seconds, void (*back)() noexcept) noexcept;
 // It does not rest any more, if it did.

@@ -222,6 +222,35 @@ def test_one_round_decides_for_what_nobody_asked_for(hasty: bool) -> None:
     assert rounds(1.2)[1:] == ("loses", True)
 
 
+@pytest.mark.parametrize("kind", ["replayed", "left"])
+@pytest.mark.parametrize("hasty", [False, True])
+def test_long_calls_that_lose_much_are_given_up_within_a_round(hasty: bool, kind: str) -> None:
+    """Where nobody asked for them: two calls of 40 ms that lose half of that decide, and they begin at once."""
+
+    def timed(plain: float, ratios: list[float]) -> tuple[int, str]:
+        ledger, replays = _core.Ledger(), 0
+        if hasty:
+            ledger.begin_soon(plain)
+        assert (ledger.next() == "plain") is (hasty and plain >= 5e-3)
+        for _ in range(12):
+            turn = ledger.next()
+            if turn == "free":
+                continue
+            taken = plain if turn == "plain" else ratios[replays % len(ratios)] * plain
+            replays += turn != "plain"
+            if verdict := ledger.end("plain" if turn == "plain" else kind, taken, 1, (1, 0), hasty):
+                return replays, verdict
+        return replays, ""
+
+    lost = (3, "loses") if hasty else (0, "") if kind == "left" else (5, "")
+    assert timed(0.04, [1.5])[1] == lost[1]
+    if hasty:
+        assert timed(0.04, [1.5]) == lost  # the first one of a kind does not count
+        assert timed(1e-4, [1.2])[1] != "loses"  # so short that little is lost before all is known
+    assert timed(0.04, [1.1])[1] != "loses"  # not clear
+    assert timed(0.04, [1.5, 1.0, 1.0])[1] != "loses"  # one of them was slow, and not each
+
+
 def test_a_loss_is_tried_again() -> None:
     """And ever more rarely; once replays gain they are kept."""
     ledger = _core.Ledger()

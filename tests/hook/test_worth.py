@@ -63,6 +63,24 @@ def test_a_program_that_loses() -> None:
     assert run(LOSES) == "True True\n"
 
 
+UNTIL_IT_RESTS = """
+pijit.enable()
+exec("for k in range(50): step(X + k)")   # there are roots
+many(100)
+total = sum(range(150_000_000))           # seconds in which no Python function is called
+x, thousands = X, 0
+while not _core.hook_rests() and thousands < 5000:
+    many(20)
+    x = x + 1
+    thousands += 20
+print(total == 150_000_000 * 149_999_999 // 2, torch.equal(x, X + thousands // 20), thousands < 500)
+"""
+
+
+def test_time_in_which_nothing_was_lost_makes_up_for_no_loss() -> None:
+    assert run(UNTIL_IT_RESTS) == "True True True\n"
+
+
 def test_any_share() -> None:
     assert run(LOSES, PIJIT_HOOK_SHARE="0") == "True False\n"
 

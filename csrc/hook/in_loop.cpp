@@ -189,7 +189,7 @@ bool InLoop::note_arrival(Root& entry, uint32_t turns) {
   if (entry.entry.at != head_) return false;
   if (entry_.get() != &entry) entry_ = find_root(entry.id);
   TurnRounds& rounds = entry.entry.rounds;
-  if (rounds.verdict() == TurnRounds::Verdict::kPays) note_gained(turns * rounds.gain());
+  if (rounds.verdict() != TurnRounds::Verdict::kLoses) note_gained(turns * rounds.gain());
   if (!gives_up()) return rounds.begin(0), false;
   if (std::exchange(compares_, false)) {
     rounds.begin(plain_.mean());

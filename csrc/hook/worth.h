@@ -8,7 +8,7 @@
 //    rest the next window decides: where it loses, too, the next rest is twice as long. So a program that gains nothing
 //    is slowed by less than the share, and one that gains later is found.
 // 3. What a replay gains is known from the ledger of its root (cache/ledger.h). As long as nothing is known of a root,
-//    its replays count for nothing. Replays that are left count as all calls of their root do on the average, and turns
+//    its replays are thought to gain a little: else the hook would be out before they were compared. Replays that are left count as all calls of their root do on the average, and turns
 //    of a loop as they were measured (cache/turns.h).
 // 4. What a user gave to jit needs the hook at any price, where functions have no entrances.
 #pragma once

@@ -472,7 +472,7 @@ class Ledger:
         """What is done with the next call: "free", "timed" or "plain"."""
 
     def begin_soon(self, plain: float) -> None:
-        """Nobody asked for replays, and a plain call takes so many seconds: where that is long, the next one is compared."""
+        """Nobody asked for replays; a plain call takes so many seconds. If that is long, the next one is compared."""
 
     def end(self, kind: str, seconds: float, way: int, amounts: tuple[float, float], hasty: bool = False) -> str:
         """What the call came to; the verdict is "", "pays" or "loses".

@@ -95,7 +95,7 @@ class Ledger {
   static constexpr uint64_t kNext = 64;       // calls before the next rounds, at first
   static constexpr uint64_t kRarer = 2;       // how much rarer rounds become
   static constexpr uint64_t kRarest = uint64_t{1} << 20;
-  static constexpr uint64_t kRest = 300;  // calls in CPython before a root is tried again
+  static constexpr uint64_t kRest = 300;                       // calls in CPython before a root is tried again
   static constexpr double kLongCall = 5e-3, kMuchLost = 0.02;  // seconds
   static constexpr size_t kFewLost = 2;                        // calls of each kind before they can lose much
   static constexpr double kEachLost = 1.15;                    // times a plain call, that each of these takes

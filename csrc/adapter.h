@@ -25,7 +25,7 @@
 namespace pijit {
 
 // Bumped on every change of this file; the core refuses an adapter built with another number.
-inline constexpr int kAdapterVersion = 18;
+inline constexpr int kAdapterVersion = 19;
 inline constexpr const char* kAdapterCapsule = "pijit.adapter";
 
 // What the core asks the adapter about: one instruction or one call.
@@ -170,6 +170,12 @@ class Adapter {
   // Adds a tensor input. source: a Const tensor object, or a register holding the object; tensor: the object itself
   // now.
   virtual void add_input(InputGuards& inputs, Val source, PyObject* tensor, uint32_t out) = 0;
+
+  // What another process has kept (AdapterOp::keep, StateGuard::keep, InputGuards::facts) is made again; null, false: it
+  // cannot be here. `reps`: what each register of the trace holds.
+  virtual std::unique_ptr<AdapterOp> make_operation(const Words&, const std::vector<Rep>&) { return nullptr; }
+  virtual std::unique_ptr<StateGuard> make_state(const Words&) { return nullptr; }
+  virtual bool add_facts(InputGuards&, Val, uint32_t, const TensorFacts&) { return false; }
 
   // What functions of the framework make when they are first called, and keep, is made before a call is recorded: the
   // call would be recorded again for it. Runs Python code.

@@ -5,7 +5,8 @@ fast(batch)                 # runs in CPython, observed
 fast(batch)                 # replayed, bit for bit the same
 """
 
-from pijit import _path, _refuse_unbuilt, _interpreter, errors, graph  # noqa: F401, I001  in this order, before the core is loaded
+from pijit import _path, _refuse_unbuilt, _interpreter, _kept, errors, graph  # noqa: F401, I001  in this order, before the core is loaded
+from pijit._ahead import aot, load, save
 from pijit._bundle import bundle
 from pijit._config import config
 from pijit._varying_sizes import dynamic
@@ -30,6 +31,7 @@ __all__ = [
     "Status",
     "Verification",
     "__version__",
+    "aot",
     "backends",
     "bundle",
     "config",
@@ -45,6 +47,7 @@ __all__ = [
     "graph",
     "jit",
     "lazy",
+    "load",
     "opaque",
     "region",
     "register_backend",
@@ -52,6 +55,7 @@ __all__ = [
     "register_pass",
     "register_replacement",
     "reset",
+    "save",
     "skip",
     "stance",
     "stats",

@@ -32,6 +32,7 @@ _failed: dict[str, str] = {}  # broken adapters
 _refused: dict[str, str] = {}  # no adapter, or none that fits: everything runs in plain Python
 _modules: dict[str, ModuleType] = {}  # the adapters that are attached
 _when_refused: list[Callable[[], None]] = []
+_when_attached: list[Callable[[], None]] = []
 
 
 def tell_library() -> None:
@@ -59,6 +60,11 @@ def refused() -> str:
 def when_refused(call: Callable[[], None]) -> None:
     """What is called when a framework is refused."""
     _when_refused.append(call)
+
+
+def when_attached(call: Callable[[], None]) -> None:
+    """What is called when a framework is attached."""
+    _when_attached.append(call)
 
 
 def ensure() -> None:
@@ -110,6 +116,8 @@ def _load_and_attach(framework: str) -> None:
     _modules[framework] = adapter
     _attached.add(framework)
     tell_library()
+    for call in _when_attached:
+        call()
     return None
 
 

@@ -9,7 +9,7 @@ Precedence: call (`config.x = ...`, `enable(x=...)`), `with enabled(x=...)`, `PI
 import logging
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict
@@ -73,6 +73,9 @@ DEVICES: dict[str, object] = {}
 # What was wrong in the environment and in pyproject.toml, whose defaults were kept; `python -m pijit` does not begin.
 TROUBLE: list[str] = []
 
+# What is called when `cache` is set.
+_when_kept: list[Callable[[], None]] = []
+
 _NATIVE = "native"
 _backend: str | tuple[str, ...] = _NATIVE
 
@@ -116,6 +119,9 @@ class Config:
         compile_workers: compilations of backends at a time.
         compile_seconds: seconds that a backend may compile one segment.
         compile_memory: megabytes that a process that compiles may hold; 0: any.
+        cache: traces are kept for the next process, which records nothing that it finds there. It has to be asked for.
+        cache_limit: bytes that all files of the cache may have, 1 GiB by default; over it, those that were used least
+            recently go; 0: any number.
         log: channels to log, separated by commas: "recompiles" (a line for each time that a function is recorded again,
             with the guard that failed), and for developers of pijit "record", "guards", "exits".
         stress: what `enable()` does to every function, for testing pijit itself: "record-all", "observe", "exits",
@@ -159,6 +165,8 @@ class Config:
     compile_workers: int
     compile_seconds: int
     compile_memory: int
+    cache: bool
+    cache_limit: int
     log: str
     stress: str
     quiet: bool
@@ -224,11 +232,18 @@ class Options(TypedDict, total=False):
     compile_workers: int
     compile_seconds: int
     compile_memory: int
+    cache: bool
+    cache_limit: int
     log: str
     stress: str
     quiet: bool
     debug: bool
     backend: str | Sequence[str]
+
+
+def when_kept(call: Callable[[], None]) -> None:
+    """What is called when `cache` is set."""
+    _when_kept.append(call)
 
 
 def parse(name: str, value: object, given_as: str = "") -> Any:
@@ -305,6 +320,9 @@ def _set(name: str, value: object, given_as: str = "") -> None:
     _core.set_option(name, parse(name, value, given_as))
     if name == "log" and value:
         _show_log()
+    if name == "cache":
+        for call in _when_kept:
+            call()
 
 
 def _known(name: str) -> Option:

@@ -388,6 +388,32 @@ def set_mark(thing: object, mark: str, reason: str) -> None:
 def mark_of(obj: object) -> tuple[str, str]:
     """The mark of this thing itself ("" if none) and its reason."""
 
+class Keeping(TypedDict):
+    directory: str
+    environment: str
+    hits: int
+    misses: int
+    asked: list[KeptAsked]
+
+class KeptAsked(TypedDict):
+    """What became of a root that was looked for; `why` is "" where there was a trace."""
+
+    function: str
+    file: str
+    code: str
+    why: str
+
+class KeptTexts(TypedDict):
+    """`file` is "" for roots that are not kept; `code` tells the code of one from another's."""
+
+    file: str
+    code: str
+    function: str
+    texts: list[str]
+    reasons: list[str]
+    found: int
+    records: int
+
 def set_listener(callable: Callable[[ToldInfo], None]) -> None:
     """Who is told what is worth saying."""
 
@@ -498,6 +524,36 @@ class Ledger:
 
 def trace_text(root: int, index: int) -> str:
     """A trace of a root in the text form of csrc/ir/text.h. IndexError if it has no such trace."""
+
+def set_keeping(directory: str, environment: str) -> None:
+    """Where files with traces for other processes are, and what they were made under; "": nowhere."""
+
+def keeping() -> Keeping:
+    """What `set_keeping` was told, and how many roots found traces there or did not."""
+
+def kept_roots() -> list[int]:
+    """The roots that have traces."""
+
+def kept_texts(root: int) -> KeptTexts:
+    """The traces of a root for another process, and the name of the file that they belong into."""
+
+def read_kept(path: str, environment: str) -> tuple[list[str], str]:
+    """The traces of such a file, or why there are none."""
+
+def install_kept(root: int, texts: list[str], arguments: list[object]) -> tuple[int, list[str]]:
+    """Give a root traces of another process: how many are of use, and why the others are not.
+
+    Args:
+        root: its number.
+        texts: as `kept_texts` has them.
+        arguments: of a call, by the slots of its frame.
+    """
+
+def check_kept(root: int, text: str) -> str:
+    """Why the text of a trace is of no use for the root; "": it is of use."""
+
+def digest(data: bytes) -> str:
+    """Tells damaged data from whole data; no defence against forgers."""
 
 def parse_trace(text: str) -> ParsedTrace:
     """Read what `trace_text` gives. CacheError with line, column and what was expected if it is no such text."""

@@ -27,6 +27,7 @@
 #include "hook/events.h"
 #include "hook/hook.h"
 #include "hook/in_loop.h"
+#include "hook/kept.h"
 #include "hook/log.h"
 #include "hook/payoff.h"
 #include "hook/rest.h"
@@ -52,13 +53,14 @@
 namespace py = pybind11;
 
 namespace pijit {
-namespace {
 
 std::shared_ptr<Root> root_or_raise(int id) {
   auto root = find_root(id);
   if (root == nullptr) throw py::value_error("there is no such root; it was removed, or its function died");
   return root;
 }
+
+namespace {
 
 int py_add_root(py::object code, py::object function, py::object instance, std::string name, bool strict,
                 uint64_t verify, bool fixed_sizes) {
@@ -243,6 +245,7 @@ PYBIND11_MODULE(_core, m) {
   m.def("trace_data", &py_trace_data, py::arg("root"), py::arg("index"));
   m.def("trace_text", &py_trace_text, py::arg("root"), py::arg("index"));
   bind_text(m);
+  bind_kept(m);
   bind_ledger(m);
   m.def("guard_data", &py_guard_data, py::arg("root"), py::arg("index"));
   m.def("reset", &py_reset, py::arg("root"));

@@ -20,6 +20,13 @@
 
 namespace pijit {
 
+// What of a root outlives the process (hook/kept.h).
+struct Kept {
+  bool asked = false;                // the cache was looked into
+  uint64_t found = 0, recorded = 0;  // traces that came from there, and recordings when its traces were last written
+  std::vector<Ref> arguments;        // of calls that were recorded: weak references
+};
+
 struct Root {
   int id = 0;
   Owner owner;
@@ -41,6 +48,7 @@ struct Root {
   Ledger ledger;
   bool awaits_plans = false;  // compilers were at work for it when the ledger last asked for a call
   Savings savings;
+  Kept kept;
 
   bool is_entry() const noexcept { return entry.at >= 0; }
   bool is_live() const noexcept { return !standing.is_disabled() || standing.passes; }

@@ -5,6 +5,7 @@
 // caller says that a call has just passed the guard.
 #pragma once
 #include "common/ref.h"
+#include "ir/origin.h"
 #include "ir/trace.h"
 
 namespace pijit {
@@ -17,5 +18,7 @@ Ref living_arguments(const Trace& trace, PyObject* start) noexcept;
 // `start` is the function or object that the trace belongs to; `arguments`: of living_arguments(), or null. Runs no
 // Python.
 ObjectSet proven_objects(const Trace& trace, PyObject* start, PyObject* arguments = nullptr);
+// The same objects, those that their classes have, and how each was found.
+Origins origins_of(const Trace& trace, PyObject* start, PyObject* arguments = nullptr);
 
 }  // namespace pijit

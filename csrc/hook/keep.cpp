@@ -212,6 +212,13 @@ void install_trace(Root& root, std::unique_ptr<Trace> trace, const Recorder& rec
   root.traces.unprepared = true;
 }
 
+void install_kept(Root& root, std::unique_ptr<Trace> trace) {
+  trace->stop = root.written.placed(std::move(trace->stop));
+  finish(*trace);
+  prepare(root, *trace);
+  add_trace(root, std::move(trace));
+}
+
 void learn_numbers(Root& root, cpython::Frame* frame) {
   root.varying.begin_call();
   for (const auto& trace : root.traces) {

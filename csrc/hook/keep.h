@@ -20,6 +20,8 @@ void prepare(const Root& root, Trace& trace);
 // The trace of a recording, null if there is none, is the next one of the root: the side trace that was wanted, if one
 // was.
 void install_trace(Root& root, std::unique_ptr<Trace> trace, const Recorder& recorder, const Wanted& wanted);
+// The trace that another process has kept is the next one of the root, and ready for replays.
+void install_kept(Root& root, std::unique_ptr<Trace> trace);
 // The call is to be recorded: the numbers because of which it missed the root's traces are left open in the new one.
 void learn_numbers(Root& root, cpython::Frame* frame);
 

@@ -23,6 +23,7 @@
 #include "hook/hook.h"
 #include "hook/in_loop.h"
 #include "hook/keep.h"
+#include "hook/kept.h"
 #include "hook/log.h"
 #include "hook/payoff.h"
 #include "hook/savings.h"
@@ -99,6 +100,7 @@ PyObject* watch(const std::shared_ptr<Root>& root, PyThreadState* ts, cpython::F
   const double start = call_clock(), began = now();
   const uint64_t aborts = root->counts.aborts;
   if (Adapter* adapter = current_adapter()) adapter->make_what_first_calls_make();
+  note_arguments(*root, frame);
   const WithinServed within;
   const HookForFrames hook;
   begin_recording(*root);
@@ -313,6 +315,10 @@ PyObject* serve(const std::shared_ptr<Root>& root, PyThreadState* ts, cpython::F
   if (verified(*root, ts, frame, &result) || run_trace(*root, ts, frame, &result))
     return served.ends_replayed(), result;
   if (ask_again(*root, frame) && run_trace(*root, ts, frame, &result)) return served.ends_replayed(), result;
+  if (root->traces.empty() && find_kept(*root, frame) &&
+      may_replay(root->traces.depth(), root->traces.coroutines(), ts) &&
+      (run_trace(*root, ts, frame, &result) || (ask_again(*root, frame) && run_trace(*root, ts, frame, &result))))
+    return served.ends_replayed(), result;
   if (root->ledger.retries()) return evaluate(*root, ts, frame);
   if (StopInfo why = why_aside(*root, ts); why.code != nullptr) return step_aside(*root, ts, frame, std::move(why));
   if (keeps_differing(*root) || !has_room(*root, frame, current_adapter())) return differs(*root, ts, frame);

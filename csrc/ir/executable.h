@@ -9,6 +9,7 @@
 #include "common/pool.h"
 #include "common/ref.h"
 #include "ir/value.h"
+#include "ir/words.h"
 
 namespace pijit {
 
@@ -35,6 +36,8 @@ class AdapterOp : public FromPool {
   virtual bool is_of_form() const noexcept { return false; }
   // The operation as data; see ir/call.h. Makes Python objects.
   virtual OperatorCall call() const = 0;
+  // All that it needs to be made again by Adapter::make_operation; false: it cannot be.
+  virtual bool keep(Words& words) const = 0;
 };
 
 // The modes of thread and process under which the trace was recorded (grad mode, autocast, default dtype, ...).
@@ -47,6 +50,8 @@ class StateGuard {
   virtual std::string summary() const { return describe(); }
   // After check() failed: which mode, with both values.
   virtual std::string explain() = 0;
+  // All that it needs to be made again by Adapter::make_state; false: it cannot be.
+  virtual bool keep(Words&) const { return false; }
 };
 
 // What is checked of a tensor input.

@@ -22,7 +22,7 @@ PyObject* word(const char* text) {
   return made;
 }
 
-struct Words {
+struct PathWords {
   PyObject* function = word("__func__");
   PyObject* self = word("__self__");
   PyObject* contents = word("cell_contents");
@@ -31,8 +31,8 @@ struct Words {
   PyObject* count = word("count");
 };
 
-const Words& words() {
-  static const Words made;
+const PathWords& path_words() {
+  static const PathWords made;
   return made;
 }
 
@@ -87,7 +87,7 @@ const Source* Sources::subject(const Guard& guard) const {
   if (const Source* found = of(guard.subject)) return found;
   if (guard.subject.is_reg()) return make(Step::kRegister, nullptr, nullptr, guard.subject.index());
   const auto owner = owners_.find(guard.subject.object());
-  if (owner != owners_.end()) return make(Step::kAttribute, owner->second, words().dict);
+  if (owner != owners_.end()) return make(Step::kAttribute, owner->second, path_words().dict);
   return make(Step::kConstant, nullptr, guard.subject.object());
 }
 
@@ -149,8 +149,8 @@ void Sources::follow_parts(const Guard& guard, const Source* subject) {
   const auto item = [&](uint32_t i) { return trace_.guard_items[guard.first + i]; };
   auto* const type = reinterpret_cast<PyTypeObject*>(guard.expected);
   if (type == &PyMethod_Type) {
-    name(item(0), make(Step::kAttribute, subject, words().function));
-    name(item(1), make(Step::kAttribute, subject, words().self));
+    name(item(0), make(Step::kAttribute, subject, path_words().function));
+    name(item(1), make(Step::kAttribute, subject, path_words().self));
   } else if (type == &PyTuple_Type || (alive_ && PyType_FastSubclass(type, Py_TPFLAGS_TUPLE_SUBCLASS))) {
     for (uint32_t i = 0; i < guard.count; ++i) name(item(i), make(Step::kItem, subject, nullptr, i));
   }
@@ -175,7 +175,7 @@ const Source* Sources::at_offset(const Guard& guard, const Source* subject) cons
   }
   if (type == nullptr || !is_alive(type)) return make(Step::kOffset, subject, nullptr, guard.number);
   const auto offset = static_cast<Py_ssize_t>(guard.number);
-  if (cpython::dict_offset(type) == offset) return make(Step::kAttribute, subject, words().dict);
+  if (cpython::dict_offset(type) == offset) return make(Step::kAttribute, subject, path_words().dict);
   PyObject* member = cpython::member_name(type, offset);
   return member != nullptr ? make(Step::kAttribute, subject, member)
                            : make(Step::kOffset, subject, nullptr, guard.number);
@@ -188,13 +188,14 @@ const Source* Sources::value_at(const Guard& guard, const Source* subject) const
     return make(Step::kValueAt, subject, nullptr, guard.number);
   PyObject* key = trace_.guard_items[found->second->first + guard.number];
   if (!is_known(key)) return make(Step::kValueAt, subject, nullptr, guard.number);
-  const bool attribute = subject->step == Step::kAttribute && subject->object == words().dict && is_identifier(key);
+  const bool attribute =
+      subject->step == Step::kAttribute && subject->object == path_words().dict && is_identifier(key);
   return attribute ? make(Step::kAttribute, subject->of, key) : make(Step::kItem, subject, key);
 }
 
 // What a generator has in a variable, or on its stack.
 const Source* Sources::variable(const Guard& guard, const Source* subject) const {
-  const Source* frame = make(Step::kAttribute, subject, words().frame);
+  const Source* frame = make(Step::kAttribute, subject, path_words().frame);
   const auto found = guard.subject.is_reg() ? generators_.find(guard.subject.index()) : generators_.end();
   if (found == generators_.end()) return make(Step::kItem, frame, nullptr, guard.number);
   return make(Step::kAttribute, frame, input_name(found->second, static_cast<uint32_t>(guard.number)));
@@ -210,7 +211,7 @@ const Source* Sources::entry(const Guard& guard, const Source* subject) const {
 // A variable of a function, if it is known whose cell it is.
 const Source* Sources::content(const Guard& guard, const Source* subject) const {
   const auto cell = is_load(guard.op) ? cells_.end() : cells_.find(guard.subject.object());
-  return cell != cells_.end() ? cell->second : make(Step::kAttribute, subject, words().contents);
+  return cell != cells_.end() ? cell->second : make(Step::kAttribute, subject, path_words().contents);
 }
 
 // The path of the one thing that a guard finds in its subject; null: that has none.
@@ -241,9 +242,9 @@ const Source* Sources::found(const Guard& guard, const Source* subject) const {
     case column::Step::variable:
       return variable(guard, subject);
     case column::Step::count:
-      return make(Step::kAttribute, subject, words().count);
+      return make(Step::kAttribute, subject, path_words().count);
     case column::Step::function:
-      return make(Step::kAttribute, subject, words().function);
+      return make(Step::kAttribute, subject, path_words().function);
   }
   return nullptr;
 }

@@ -22,10 +22,13 @@
 #pragma once
 #include <deque>
 #include <exception>
+#include <functional>
 #include <memory>
 #include <string>
 #include <unordered_map>
+#include <vector>
 
+#include "ir/origin.h"
 #include "ir/source.h"
 #include "ir/trace.h"
 
@@ -47,11 +50,49 @@ struct ParsedTrace {
   Trace trace;
   std::unordered_map<PyObject*, std::string> names;
   std::deque<std::string> words;  // that the trace points to
+
+  // Of a trace that another process has kept:
+  bool kept = false;
+  std::vector<PyObject*> objects;                             // that stand in place of "known(0)", "known(1)", ...
+  std::unordered_map<uint32_t, std::vector<PyObject*>> more;  // by guard: what KeptNames::more() said
 };
+
+// Names the objects of a trace such that another process finds them.
+class KeptNames {
+ public:
+  virtual ~KeptNames() = default;
+  // "known(3)"; empty: the object says itself what it is, as a literal. `alive`: it is known to be.
+  virtual std::string name(PyObject* object, bool alive) = 0;
+  // What the guard relies on and does not say: the names that instances of its class share; what the dict holds.
+  virtual std::vector<PyObject*> more(const Guard& guard) = 0;
+  // The trace cannot be kept, and why.
+  virtual void fail(std::string why) = 0;
+};
+
+// One object of a kept trace, as its line says how to find it.
+struct KeptObject {
+  Lead part = Lead::kNowhere;
+  uint32_t of = 0;  // index of an earlier one
+  uint64_t number = 0;
+  uint32_t by = 0;    // index of an earlier one, where the key is an object
+  Ref key;            // a str, or a literal
+  std::string about;  // as Descriptions::of() has it
+  bool owned = false;
+  std::vector<KeptObject> also;  // other steps that lead to it
+};
+// Finds the objects, borrowed; false: one is not there, or is another.
+using FindKept = std::function<bool(const std::vector<KeptObject>&, std::vector<PyObject*>*)>;
 
 std::string trace_text(const Trace& trace, const Sources& sources);
 std::string trace_text(const ParsedTrace& parsed);
+// A trace for another process, without the lines of its objects.
+std::string kept_trace_text(const Trace& trace, KeptNames& names);
+// One of these lines.
+std::string kept_object_text(size_t index, const KeptObject& object);
 // Makes Python objects. Throws a TextError, or std::bad_alloc.
 std::unique_ptr<ParsedTrace> parse_trace(const std::string& text);
+// "pijit kept 1", the lines of its objects, and the trace. Null: `find` has not found them. What is read are the
+// objects themselves; operations and modes are words (TextOperation, TextState).
+std::unique_ptr<ParsedTrace> parse_kept(const std::string& text, const FindKept& find);
 
 }  // namespace pijit

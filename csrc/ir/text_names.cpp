@@ -142,7 +142,7 @@ bool ObjectTexts::is_known(PyObject* object) const {
 }
 
 // The object is alive.
-bool ObjectTexts::literal(PyObject* object, std::string* text, int depth) const {
+bool ObjectTexts::literal(PyObject* object, std::string* text, int depth) {
   PyTypeObject* type = Py_TYPE(object);
   if (object == Py_None || object == Py_True || object == Py_False) {
     *text = object == Py_None ? "None" : object == Py_True ? "True" : "False";
@@ -235,8 +235,15 @@ std::string ObjectTexts::described(PyObject* object) const {
   return "object(" + dotted(class_text(type)) + ")";
 }
 
+std::string ObjectTexts::kept(PyObject* object, bool alive) {
+  std::string made = kept_->name(object, alive);
+  if (made.empty() && !literal(object, &made, 0)) kept_->fail("an object that is no literal");
+  return made;
+}
+
 std::string ObjectTexts::text(PyObject* object, bool alive) {
   if (object == nullptr) return "-";
+  if (kept_ != nullptr) return kept(object, alive);
   if (names_ != nullptr)
     if (const auto named = names_->find(object); named != names_->end()) return named->second;
   if (const auto given = given_.find(object); given != given_.end()) return given->second;

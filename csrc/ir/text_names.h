@@ -24,19 +24,23 @@ class ObjectTexts {
  public:
   explicit ObjectTexts(const Sources& sources) : sources_(&sources) {}
   explicit ObjectTexts(const std::unordered_map<PyObject*, std::string>& names) : names_(&names) {}
+  explicit ObjectTexts(KeptNames& kept) : kept_(&kept) {}
 
   // `alive`: it is known to be, whatever the guards say. Null: "-".
   std::string text(PyObject* object, bool alive = false);
+  // False: it is no literal.
+  static bool literal(PyObject* object, std::string* text, int depth = 0);
   const std::vector<PyCodeObject*>& codes() const { return codes_; }
 
  private:
   bool is_known(PyObject* object) const;
-  bool literal(PyObject* object, std::string* text, int depth) const;
   std::string path(const Source& source);
   std::string described(PyObject* object) const;
+  std::string kept(PyObject* object, bool alive);
 
   const Sources* sources_ = nullptr;
   const std::unordered_map<PyObject*, std::string>* names_ = nullptr;
+  KeptNames* kept_ = nullptr;
   std::unordered_map<PyObject*, std::string> given_;
   std::unordered_map<std::string, int> times_;  // that a text was given
   std::vector<PyCodeObject*> codes_;

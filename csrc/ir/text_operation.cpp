@@ -134,4 +134,25 @@ OperatorCall read_call(TextReader& reader, size_t registers) {
   return CallReader(reader, registers).read();
 }
 
+Words read_words(TextReader& reader, size_t registers) {
+  Words words;
+  reader.list([&] {
+    Word word;
+    if (reader.at_quote()) {
+      word.kind = Word::Kind::kText;
+      word.text = reader.bytes();
+    } else if (reader.at_indexed('r')) {
+      word.kind = Word::Kind::kRegister;
+      word.number = reader.indexed('r', registers);
+    } else if (reader.take('=')) {
+      word.kind = Word::Kind::kObject;
+      word.object = reader.object().object;
+    } else {
+      word.number = reader.number("a number", UINT64_MAX);
+    }
+    words.push_back(std::move(word));
+  });
+  return words;
+}
+
 }  // namespace pijit

@@ -11,13 +11,18 @@ namespace pijit {
 
 // "aten::add.Tensor(self=r1, other=2) -> (r3) repeatable"; there are so many registers.
 OperatorCall read_call(TextReader& reader, size_t registers);
+// `(1, "aten::add.Tensor", r1, =None)`
+Words read_words(TextReader& reader, size_t registers);
 
 class TextOperation : public AdapterOp {
  public:
   explicit TextOperation(OperatorCall call) : call_(std::move(call)) {}
+  explicit TextOperation(Words words) : words(std::move(words)) {}
+  const Words words;  // of a kept trace
   bool run(Reg*) noexcept override { return false; }
   bool is_repeatable() const noexcept override { return call_.repeatable; }
   OperatorCall call() const override;
+  bool keep(Words&) const override { return false; }
 
  private:
   OperatorCall call_;
@@ -26,6 +31,8 @@ class TextOperation : public AdapterOp {
 class TextState : public StateGuard {
  public:
   explicit TextState(std::string text) : text_(std::move(text)) {}
+  explicit TextState(Words words) : words(std::move(words)) {}
+  const Words words;  // of a kept trace
   bool check() noexcept override { return false; }
   std::string describe() const override { return text_; }
   std::string explain() override { return "a trace that was read from a text"; }

@@ -1,6 +1,7 @@
 // The parser of the text form: heading, guards, entry and epochs.
 #include <algorithm>
 #include <tuple>
+#include <unordered_set>
 
 #include "cpython/bytecode.h"
 #include "ir/text_operation.h"
@@ -102,6 +103,7 @@ void TextParser::heading() {
   trace_.exit_points = expected_field("exit_points");
   trace_.coroutines = read_.take_word("coroutines");
   trace_.gives_way = read_.take_word("gives_way");
+  trace_.of_this_process = read_.take_word("of_this_process");
   counts();
   if (read_.take_word("stop")) stop(&trace_.stop);
   while (read_.take_word("detour")) stop(&trace_.detours.emplace_back());
@@ -190,6 +192,7 @@ void TextParser::guard(uint32_t index) {
   }
   guard.count = static_cast<uint32_t>(trace_.guard_items.size()) - guard.first;
   guard.out = index_field("out", 'r', counts_.registers);
+  if (parsed_->kept && read_.field("more")) read_.list([&] { parsed_->more[index].push_back(read_.object().object); });
   trace_.guards.push_back(guard);
   read_.end_line();
 }
@@ -217,7 +220,11 @@ void TextParser::tensor(InputGuards* tensors) {
 // A line of what a trace or an epoch begins with; false: it is none.
 bool TextParser::inputs(std::unique_ptr<StateGuard>* state, std::unique_ptr<InputGuards>* tensors) {
   if (*state == nullptr && read_.take_word("state")) {
-    *state = std::make_unique<TextState>(read_.bytes());
+    if (parsed_->kept) read_.expect_word("as");
+    if (parsed_->kept)
+      *state = std::make_unique<TextState>(read_words(read_, counts_.registers));
+    else
+      *state = std::make_unique<TextState>(read_.bytes());
     return read_.end_line(), true;
   }
   if (*tensors == nullptr && read_.take_word("tensors")) {
@@ -295,6 +302,62 @@ std::unique_ptr<ParsedTrace> TextParser::run() {
   const std::string wrong = verify_trace(trace_);
   if (!wrong.empty()) throw TextError(0, 0, "the trace contradicts itself: " + wrong);
   return std::move(parsed_);
+}
+
+// The trace outlives what was read, and there are few such words: codes of reasons.
+const char* TextParser::for_good(const std::string& word) {
+  static auto* all = new std::unordered_set<std::string>;
+  return all->insert(word).first->c_str();
+}
+
+void TextParser::kept_step(size_t below, KeptObject* object) {
+  object->part =
+      static_cast<Lead>(choice("a step", kLeads, [](size_t at) { return row_of(static_cast<Lead>(at)).print; }));
+  const LeadRow& row = row_of(object->part);
+  if (!row.begins) read_.expect_field("of"), object->of = read_.indexed('o', below);
+  if (row.number) read_.expect_field("number"), object->number = read_.number("a number", UINT64_MAX);
+  if (row.key == LeadKey::kNone) return;
+  if (row.key == LeadKey::kObject) return read_.expect_field("by"), void(object->by = read_.indexed('o', below));
+  read_.expect_field("key");
+  const size_t start = read_.place();
+  const TextReader::Object key = read_.object();
+  if (!key.literal || (row.key == LeadKey::kText && !PyUnicode_CheckExact(key.object)))
+    read_.fail_at(start, row.key == LeadKey::kText ? "a str" : "a literal");
+  object->key = Ref::borrow(key.object);
+}
+
+std::vector<KeptObject> TextParser::kept_objects() {
+  std::vector<KeptObject> objects;
+  while (!read_.at_this("pijit")) {
+    KeptObject object;
+    read_.expect_indexed('o', objects.size());
+    kept_step(objects.size(), &object);
+    read_.expect_field("about");
+    object.about = read_.bytes();
+    object.owned = read_.take_word("owned");
+    while (read_.take_word("also")) kept_step(SIZE_MAX, &object.also.emplace_back());
+    read_.end_line();
+    objects.push_back(std::move(object));
+  }
+  for (const KeptObject& object : objects)
+    for (const KeptObject& other : object.also)
+      if (other.of >= objects.size() || other.by >= objects.size())
+        throw TextError(0, 0, "a step leads on from an object that is not there");
+  return objects;
+}
+
+std::unique_ptr<ParsedTrace> TextParser::run_kept(const FindKept& find) {
+  parsed_->kept = true;
+  read_.expect_word("pijit");
+  read_.expect_word("kept");
+  if (read_.number("version 1", UINT64_MAX) != 1) read_.fail("version 1 before this");
+  read_.end_line();
+  if (!find(kept_objects(), &parsed_->objects)) return nullptr;
+  return run();
+}
+
+std::unique_ptr<ParsedTrace> parse_kept(const std::string& text, const FindKept& find) {
+  return TextParser(text).run_kept(find);
 }
 
 std::unique_ptr<ParsedTrace> parse_trace(const std::string& text) {

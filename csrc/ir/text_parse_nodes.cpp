@@ -112,7 +112,9 @@ void TextParser::node(size_t index) {
   at(&node);
   if (read_.field("releases")) std::tie(node.release_first, node.release_count) = registers(&trace_.releases);
   if ((node.op == Op::kAdapter || node.op == Op::kCheck) && read_.take_word("do")) {
-    trace_.adapter_ops.push_back(std::make_unique<TextOperation>(read_call(read_, counts_.registers)));
+    if (parsed_->kept) read_.expect_word("as");
+    trace_.adapter_ops.push_back(parsed_->kept ? std::make_unique<TextOperation>(read_words(read_, counts_.registers))
+                                               : std::make_unique<TextOperation>(read_call(read_, counts_.registers)));
     node.adapter_op = trace_.adapter_ops.back().get();
   }
   trace_.nodes.push_back(node);

@@ -18,6 +18,8 @@ class TextParser {
         size_(text.size()) {}
 
   std::unique_ptr<ParsedTrace> run();
+  // Null: the objects are not there.
+  std::unique_ptr<ParsedTrace> run_kept(const FindKept& find);
 
  private:
   static constexpr uint32_t kMost = INT32_MAX;     // of times, sizes of frames and the like
@@ -44,8 +46,17 @@ class TextParser {
   PyObject* object_field(const char* label) {
     return label != nullptr && read_.field(label) ? read_.object().object : nullptr;
   }
-  PyTypeObject* type_field() { return reinterpret_cast<PyTypeObject*>(object_field("type")); }
-  const char* keep(std::string word) { return parsed_->words.emplace_back(std::move(word)).c_str(); }
+  PyTypeObject* type_field() {
+    const size_t start = read_.place();
+    PyObject* object = object_field("type");
+    if (parsed_->kept && object != nullptr && !PyType_Check(object)) read_.fail_at(start, "a class");
+    return reinterpret_cast<PyTypeObject*>(object);
+  }
+  const char* keep(std::string word) {
+    if (parsed_->kept) return for_good(word);
+    return parsed_->words.emplace_back(std::move(word)).c_str();
+  }
+  static const char* for_good(const std::string& word);
   // One of some words, by its index.
   template <class Name>
   size_t choice(const char* what, size_t count, Name name) {
@@ -58,6 +69,8 @@ class TextParser {
   std::pair<uint32_t, uint32_t> registers(Vec<uint32_t>* all);
   std::pair<uint32_t, uint32_t> values(Vals* all);
 
+  std::vector<KeptObject> kept_objects();
+  void kept_step(size_t below, KeptObject* object);
   void codes();
   void heading();
   void counts();

@@ -26,7 +26,8 @@ std::string name_text(const std::string& name) {
 
 class TextPrinter {
  public:
-  TextPrinter(const Trace& trace, ObjectTexts texts) : trace_(trace), texts_(std::move(texts)) {}
+  TextPrinter(const Trace& trace, ObjectTexts texts, KeptNames* kept = nullptr)
+      : trace_(trace), texts_(std::move(texts)), kept_(kept) {}
 
   std::string all();
 
@@ -88,10 +89,35 @@ class TextPrinter {
   void frame_state(uint32_t index);
   std::string codes();
 
+  std::string words(const Words& words);
+  void more(const Guard& guard);
+
   const Trace& trace_;
   ObjectTexts texts_;
+  KeptNames* kept_;  // null: the text is to be read by people
   std::string out_;
 };
+
+std::string TextPrinter::words(const Words& words) {
+  return "as" + list(words, [&](const Word& word) {
+           switch (word.kind) {
+             case Word::Kind::kText:
+               return quoted(word.text);
+             case Word::Kind::kRegister:
+               return indexed("r", static_cast<uint32_t>(word.number));
+             case Word::Kind::kObject:
+               return "=" + texts_.text(word.object, true);
+             case Word::Kind::kNumber:
+               break;
+           }
+           return std::to_string(word.number);
+         });
+}
+
+void TextPrinter::more(const Guard& guard) {
+  const std::vector<PyObject*> more = kept_->more(guard);
+  if (!more.empty()) field("more", list(more, [&](PyObject* item) { return texts_.text(item); }));
+}
 
 void TextPrinter::stop(const char* word, const StopInfo& info) {
   if (info.code == nullptr) return;
@@ -123,6 +149,7 @@ void TextPrinter::heading() {
   field("exit_points", trace.exit_points);
   flag("coroutines", trace.coroutines);
   flag("gives_way", trace.gives_way);
+  flag("of_this_process", trace.of_this_process);
   out_ += "\ncounts";
   field("registers", trace.regs.size());
   field("guards", trace.guards.size());
@@ -188,6 +215,7 @@ void TextPrinter::guard(uint32_t at) {
     field(row.items, list(Objects(first, first + guard.count), [&](PyObject* item) { return texts_.text(item); }));
   }
   index("out", "r", guard.out);
+  if (kept_ != nullptr) more(guard);
   out_ += "\n";
 }
 
@@ -205,7 +233,9 @@ void TextPrinter::tensor(const InputGuards& tensors, size_t at) {
 }
 
 void TextPrinter::inputs(const StateGuard* state, const InputGuards* tensors) {
-  if (state != nullptr) out_ += "state " + quoted(state->summary()) + "\n";
+  Words kept;
+  if (kept_ != nullptr && state != nullptr && !state->keep(kept)) kept_->fail("modes of a device");
+  if (state != nullptr) out_ += "state " + (kept_ == nullptr ? quoted(state->summary()) : words(kept)) + "\n";
   if (tensors != nullptr) out_ += "tensors\n";
   for (size_t i = 0; tensors != nullptr && i < tensors->size(); ++i) tensor(*tensors, i);
 }
@@ -325,7 +355,12 @@ void TextPrinter::node(uint32_t at) {
     index("frame", "c", site.frame);
   }
   if (node.release_count != 0) field("releases", registers(trace_.releases, node.release_first, node.release_count));
-  if (node.adapter_op != nullptr) call(node.adapter_op->call());
+  Words kept;
+  if (node.adapter_op != nullptr && kept_ == nullptr) call(node.adapter_op->call());
+  if (node.adapter_op != nullptr && kept_ != nullptr) {
+    if (!node.adapter_op->keep(kept)) kept_->fail("the operation " + node.adapter_op->call().name);
+    out_ += " do " + words(kept);
+  }
   out_ += "\n";
 }
 
@@ -427,6 +462,27 @@ std::string TextPrinter::all() {
 
 std::string trace_text(const Trace& trace, const Sources& sources) {
   return TextPrinter(trace, ObjectTexts(sources)).all();
+}
+
+std::string kept_trace_text(const Trace& trace, KeptNames& names) {
+  return TextPrinter(trace, ObjectTexts(names), &names).all();
+}
+
+std::string kept_object_text(size_t index, const KeptObject& object) {
+  const auto step = [](const KeptObject& one) {
+    const LeadRow& row = row_of(one.part);
+    std::string text = row.print;
+    if (!row.begins) text += " of=o" + std::to_string(one.of);
+    if (row.number) text += " number=" + std::to_string(one.number);
+    if (row.key == LeadKey::kObject) return text + " by=o" + std::to_string(one.by);
+    std::string key;
+    if (row.key != LeadKey::kNone && ObjectTexts::literal(one.key.get(), &key)) text += " key=" + key;
+    return text;
+  };
+  std::string text = "o" + std::to_string(index) + " " + step(object) + " about=" + quoted(object.about);
+  if (object.owned) text += " owned";
+  for (const KeptObject& other : object.also) text += " also " + step(other);
+  return text + "\n";
 }
 
 std::string trace_text(const ParsedTrace& parsed) {

@@ -85,6 +85,11 @@ bool TextReader::take_word(std::string_view word) {
   return true;
 }
 
+bool TextReader::at_this(std::string_view word) {
+  skip_blanks();
+  return next_word() == word;
+}
+
 void TextReader::expect_word(std::string_view word) {
   if (!take_word(word)) fail("'" + std::string(word) + "'");
 }
@@ -294,6 +299,11 @@ void TextReader::expect_indexed(char letter, size_t index) {
 
 TextReader::Object TextReader::own(Ref object) {
   if (!object) throw std::bad_alloc();
+  if (parsed_->kept && PyUnicode_CheckExact(object.get())) {  // as names are
+    PyObject* interned = object.release();
+    PyUnicode_InternInPlace(&interned);
+    object = Ref::steal(interned);
+  }
   parsed_->trace.owned.push_back(std::move(object));
   return {parsed_->trace.owned.back().get(), true};
 }
@@ -364,6 +374,7 @@ TextReader::Object TextReader::object() {
   }
   const std::string word(next_word());
   if (Ref literal = literal_word(word)) return own(std::move(literal));
+  if (word == "known" && parsed_->kept) return known();
   if (word == "code") return {reinterpret_cast<PyObject*>(code()), false};
   const size_t start = place_;
   path(word);
@@ -428,7 +439,25 @@ void TextReader::path(std::string_view kind) {
   while (peek() == '.' || peek() == '[' || peek() == '#') path_step();
 }
 
+// An object that was found: "known(3)".
+TextReader::Object TextReader::known() {
+  expect_word("known");
+  expect('(');
+  const size_t start = place();
+  const uint64_t index = number("a number", UINT64_MAX);
+  if (index >= parsed_->objects.size())
+    fail_at(start, "one of " + std::to_string(parsed_->objects.size()) + " objects");
+  expect(')');
+  return {parsed_->objects[index], false};
+}
+
 PyCodeObject* TextReader::code() {
+  if (parsed_->kept) {
+    const size_t start = place();
+    PyObject* object = known().object;
+    if (!PyCode_Check(object)) fail_at(start, "a code object");
+    return reinterpret_cast<PyCodeObject*>(object);
+  }
   expect_word("code");
   expect('(');
   const size_t start = place();

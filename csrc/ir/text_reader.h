@@ -34,6 +34,7 @@ class TextReader {
   bool at_digit();
   bool at_quote();
   bool at_word();
+  bool at_this(std::string_view word);
   // A name or nothing, marks, "=".
   bool at_label();
   // Without a blank before it.
@@ -69,6 +70,7 @@ class TextReader {
   };
   Object object();
   PyCodeObject* code();
+  Object known();
   void add_code(Ref code);
   size_t codes() const { return codes_.size(); }
 

@@ -6,6 +6,7 @@
 
 #include "common/ref.h"
 #include "torch/calls.h"
+#include "torch/kept.h"
 #include "torch/literals.h"
 #include "torch/undo.h"
 
@@ -24,17 +25,19 @@ bool keeps(const Callable& callable) noexcept {
 }
 
 struct Source {
-  PyObject* constant;  // borrowed: the trace keeps it; null: the register
-  uint32_t reg;
+  PyObject* constant = nullptr;  // borrowed: the trace keeps it; null: the register
+  uint32_t reg = 0;
 };
 
-class CallableOp final : public AdapterOp {
+class CallableOp final : public KeptOp<CallableOp> {
  public:
+  static constexpr const char* kName = "callable";
+  CallableOp() = default;
   enum class Take : uint8_t { kNothing, kTensor, kTuple, kInt, kObject };
 
   // `wrapped`: a tensor that it gives may be one that torch.func has wrapped.
   CallableOp(const Callable& callable, PyObject* kwnames, bool wrapped)
-      : callable_(callable), kwnames_(kwnames), wrapped_(wrapped) {}
+      : callable_(&callable), kwnames_(kwnames), wrapped_(wrapped) {}
 
   void add(Source source) { sources_.push_back(source); }
   // An operator that it dispatches draws random numbers, on this device.
@@ -71,7 +74,7 @@ class CallableOp final : public AdapterOp {
       if (!keep_generators(&drawn)) return refuse();
       size_t names = kwnames_ != nullptr ? static_cast<size_t>(PyTuple_GET_SIZE(kwnames_)) : 0;
       size_t positional = (sources_.size() - names) | PY_VECTORCALL_ARGUMENTS_OFFSET;
-      Ref value = Ref::steal(PyObject_Vectorcall(callable_.object, stack.data() + 1, positional, kwnames_));
+      Ref value = Ref::steal(PyObject_Vectorcall(callable_->object, stack.data() + 1, positional, kwnames_));
       if (value) return store(value.get(), regs);
       drawn.put_back();
       return refuse();
@@ -83,7 +86,7 @@ class CallableOp final : public AdapterOp {
   OperatorCall call() const override {
     OperatorCall made;
     made.name = name();
-    made.callable = Ref::borrow(callable_.object);
+    made.callable = Ref::borrow(callable_->object);
     made.random = !drawn_on_.empty();
     const size_t names = kwnames_ != nullptr ? static_cast<size_t>(PyTuple_GET_SIZE(kwnames_)) : 0;
     for (size_t i = 0; i < sources_.size(); ++i) {
@@ -101,8 +104,40 @@ class CallableOp final : public AdapterOp {
       made.give(regs_[0]);
     return made;
   }
+  template <class Fields>
+  void fields(Fields& each) {
+    callable_field(each, callable_);
+    each.object(kwnames_);
+    each.number(wrapped_);
+    each.list(sources_, [&](Source& source) {
+      bool constant = source.constant != nullptr;
+      each.number(constant);
+      if (constant) each.object(source.constant);
+      if (!constant) each.reg(source.reg, Rep::kEmpty);
+      if (constant && source.constant == nullptr) each.fail();
+    });
+    if (take_ == Take::kObject) return each.fail();  // an object of torch, of a class that only the call has shown
+    choice_field(each, take_, static_cast<size_t>(Take::kInt) + 1);
+    each.list(regs_, [&](uint32_t& reg) { each.reg(reg, take_ == Take::kInt ? Rep::kInt : Rep::kTensor); });
+    std::vector<c10::Device> drawn(drawn_on_.begin(), drawn_on_.end());
+    devices_field(each, drawn);
+    if constexpr (Fields::kReads) {
+      drawn_on_.assign(drawn.begin(), drawn.end());
+      const bool named = kwnames_ == nullptr || is_names(kwnames_, sources_.size());
+      const bool taken = take_ == Take::kNothing || take_ == Take::kTuple || regs_.size() == 1;
+      if (!named || !taken || callable_ == nullptr || callable_->rule == Rule::kLevel) each.fail();
+    } else if (callable_->rule == Rule::kLevel) {
+      each.fail();  // what stands between levels is not kept
+    }
+  }
 
  private:
+  static bool is_names(PyObject* names, size_t most) {
+    if (!PyTuple_CheckExact(names) || static_cast<size_t>(PyTuple_GET_SIZE(names)) > most) return false;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(names); ++i)
+      if (!PyUnicode_CheckExact(PyTuple_GET_ITEM(names, i))) return false;
+    return true;
+  }
   // Before a call: from the generators that it may be given, and from those of the devices that it draws on.
   bool keep_generators(Draws* drawn) const {
     bool known = true;
@@ -115,21 +150,21 @@ class CallableOp final : public AdapterOp {
 
   // It wraps a tensor for a level of torch.func, or unwraps it, and does nothing else.
   bool wraps() const noexcept {
-    return callable_.family == Family::kCore && callable_.rule == Rule::kCallable && !keeps(callable_);
+    return callable_->family == Family::kCore && callable_->rule == Rule::kCallable && !keeps(*callable_);
   }
   bool opens_level() const noexcept {
-    return callable_.name.find("increment") != std::string::npos || callable_.name.find("enter") != std::string::npos;
+    return callable_->name.find("increment") != std::string::npos || callable_->name.find("enter") != std::string::npos;
   }
 
   // "torch::ones", "torch::Tensor.new_ones", "torch::_C.set_default_dtype", "builtins::int"
   std::string name() const {
-    if (callable_.family == Family::kMethod || callable_.family == Family::kAttribute)
-      return "torch::Tensor." + callable_.name;
-    if (callable_.rule == Rule::kLevel) return opens_level() ? kOpensLevel : kClosesLevel;
-    if (callable_.family == Family::kCore) return "torch::_C." + callable_.name;
+    if (callable_->family == Family::kMethod || callable_->family == Family::kAttribute)
+      return "torch::Tensor." + callable_->name;
+    if (callable_->rule == Rule::kLevel) return opens_level() ? kOpensLevel : kClosesLevel;
+    if (callable_->family == Family::kCore) return "torch::_C." + callable_->name;
     for (PyTypeObject* type : {&PyLong_Type, &PyFloat_Type, &PyBool_Type})
-      if (callable_.object == reinterpret_cast<PyObject*>(type)) return "builtins::" + callable_.name;
-    return "torch::" + callable_.name;
+      if (callable_->object == reinterpret_cast<PyObject*>(type)) return "builtins::" + callable_->name;
+    return "torch::" + callable_->name;
   }
 
   static Ref box(const Reg& reg) {
@@ -190,15 +225,17 @@ class CallableOp final : public AdapterOp {
     return false;
   }
 
-  const Callable& callable_;
-  PyObject* kwnames_;  // borrowed: the trace keeps it
-  bool wrapped_;
+  const Callable* callable_ = nullptr;
+  PyObject* kwnames_ = nullptr;  // borrowed: the trace keeps it
+  bool wrapped_ = false;
   std::vector<Source> sources_;
   std::vector<uint32_t> regs_;
   Take take_ = Take::kNothing;
   PyTypeObject* type_ = nullptr;  // kObject
   c10::SmallVector<c10::Device, 1> drawn_on_;
 };
+
+[[maybe_unused]] const bool kKeptCallable = add_maker<CallableOp>();
 
 // What writes to an operand cannot be called again when it raised: that is for an opaque call.
 bool writes_operand(const Recording& recording, const SeenOp& op) {

@@ -89,6 +89,7 @@ class DirectOp final : public AdapterOp {
   }
   bool is_repeatable() const noexcept override { return boxed_->is_repeatable(); }
   OperatorCall call() const override { return boxed_->call(); }
+  bool keep(Words& words) const override { return boxed_->keep(words); }
 
  private:
   template <size_t... kIndex>

@@ -4,6 +4,7 @@
 // meant is checked there, as of an input. Reading it of a tensor that is no leaf may warn: that is left to CPython.
 #include "common/ref.h"
 #include "torch/calls.h"
+#include "torch/kept.h"
 #include "torch/literals.h"
 #include "torch/metadata.h"
 
@@ -16,20 +17,28 @@ PyTypeObject* class_of(const Impl* tensor) noexcept {
   return object == nullptr ? tensor_type() : Py_TYPE(object);
 }
 
-class GradIsNone final : public AdapterOp {
+class GradIsNone final : public KeptOp<GradIsNone> {
  public:
+  static constexpr const char* kName = "grad_is_none";
+  GradIsNone() = default;
   explicit GradIsNone(uint32_t self) : self_(self) {}
   bool run(Reg* regs) noexcept override { return !static_cast<const Impl*>(regs[self_].tensor)->grad().defined(); }
   OperatorCall call() const override { return check_call(self_, "grad", Ref::borrow(Py_None)); }
+  template <class Fields>
+  void fields(Fields& each) {
+    each.reg(self_, Rep::kTensor);
+  }
 
  private:
-  uint32_t self_;
+  uint32_t self_ = 0;
 };
 
-class ReadGrad final : public AdapterOp {
+class ReadGrad final : public KeptOp<ReadGrad> {
  public:
+  static constexpr const char* kName = "read_grad";
+  ReadGrad() = default;
   ReadGrad(uint32_t self, uint32_t out, const Impl* grad)
-      : self_(self), out_(out), type_(class_of(grad)), expected_{facts(grad)} {}
+      : self_(self), out_(out), type_(class_of(grad)), expected_(facts(grad)) {}
   bool run(Reg* regs) noexcept override {
     const at::Tensor& grad = static_cast<const Impl*>(regs[self_].tensor)->grad();
     if (!grad.defined()) return false;
@@ -46,22 +55,39 @@ class ReadGrad final : public AdapterOp {
     made.give(out_);
     return made;
   }
+  template <class Fields>
+  void fields(Fields& each) {
+    each.reg(self_, Rep::kTensor);
+    each.reg(out_, Rep::kTensor);
+    PyObject* type = reinterpret_cast<PyObject*>(type_);
+    each.object(type);
+    each.list(expected_, [&](int64_t& fact) { each.number(fact); });
+    if constexpr (Fields::kReads) {
+      const bool is_class =
+          type != nullptr && PyType_Check(type) && is_tensor_type(reinterpret_cast<PyTypeObject*>(type));
+      if (!is_class || expected_.size() != kFacts) return each.fail();
+      type_ = reinterpret_cast<PyTypeObject*>(type);
+    }
+  }
 
  private:
-  using Facts = std::array<int64_t, 4>;
+  static constexpr size_t kFacts = 4;
+  using Facts = Vec<int64_t>;
   static Facts facts(const Impl* tensor) noexcept {
     return {read_fact(tensor, Fact::kDtype), read_fact(tensor, Fact::kDevice), read_fact(tensor, Fact::kKeys),
             read_fact(tensor, Fact::kDim)};
   }
 
-  uint32_t self_, out_;
-  PyTypeObject* type_;  // of torch
+  uint32_t self_ = 0, out_ = 0;
+  PyTypeObject* type_ = nullptr;  // of torch
   Facts expected_;
 };
 
 // By the binding, which checks what it is given.
-class WriteGrad final : public AdapterOp {
+class WriteGrad final : public KeptOp<WriteGrad> {
  public:
+  static constexpr const char* kName = "write_grad";
+  WriteGrad() = default;
   WriteGrad(uint32_t self, std::optional<uint32_t> value) : self_(self), value_(value) {}
   bool run(Reg* regs) noexcept override {
     try {
@@ -80,11 +106,22 @@ class WriteGrad final : public AdapterOp {
     made.add(value_ ? OperatorArgument::of_register("value", *value_) : literal_argument("value", Py_None));
     return made;
   }
+  template <class Fields>
+  void fields(Fields& each) {
+    each.reg(self_, Rep::kTensor);
+    bool given = value_.has_value();
+    uint32_t value = value_.value_or(0);
+    each.number(given);
+    if (given) each.reg(value, Rep::kTensor);
+    if (given) value_ = value;
+  }
 
  private:
-  uint32_t self_;
+  uint32_t self_ = 0;
   std::optional<uint32_t> value_;  // none: None
 };
+
+[[maybe_unused]] const bool kKeptGradients = add_maker<GradIsNone>() && add_maker<ReadGrad>() && add_maker<WriteGrad>();
 
 }  // namespace
 

@@ -30,6 +30,25 @@ void TensorInputs::add(Val source, PyObject* tensor, uint32_t out) {
   size_ = entries_.size();
 }
 
+bool TensorInputs::add(Val source, uint32_t out, const TensorFacts& facts) {
+  if (facts.type == nullptr || !is_tensor_type(facts.type)) return false;
+  for (size_t i = 0; i < static_cast<size_t>(c10::ScalarType::NumOptions); ++i) {
+    const auto dtype = static_cast<c10::ScalarType>(i);
+    if (facts.dtype != type_words(dtype)) continue;
+    try {
+      entries_.push_back({source.object(), facts.type, facts.more, source.is_reg() ? source.index() : 0, out, dtype,
+                          c10::Device(facts.device), static_cast<int32_t>(facts.sizes.size())});
+    } catch (const c10::Error&) {  // no such device
+      return false;
+    }
+    size_ = entries_.size();
+    for (size_t dim = 0; dim < facts.sizes.size(); ++dim)
+      if (facts.sizes[dim] != TensorFacts::kAnySize) fix_size(static_cast<int64_t>(dim), facts.sizes[dim]);
+    return true;
+  }
+  return false;
+}
+
 void TensorInputs::fix_size(int64_t dim, int64_t size) {
   fixed_.push_back({entries_.size() - 1, dim, size});
 }

@@ -18,6 +18,8 @@ int64_t elements_of(PyObject* tensor) noexcept;
 class TensorInputs final : public InputGuards {
  public:
   void add(Val source, PyObject* tensor, uint32_t out);
+  // What another process has kept; false: there is no such tensor here.
+  bool add(Val source, uint32_t out, const TensorFacts& facts);
   void fix_size(int64_t dim, int64_t size);  // of the input that was added last
 
   bool check(Reg* regs) noexcept override;

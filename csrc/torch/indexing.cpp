@@ -7,6 +7,7 @@
 
 #include "torch/calls.h"
 #include "torch/compat.h"
+#include "torch/kept.h"
 #include "torch/literals.h"
 #include "torch/lowered.h"
 
@@ -21,13 +22,46 @@ struct Bound {
   int64_t value = 0;  // or the register
 };
 
+template <class Fields>
+void bound_field(Fields& each, Bound& bound) {
+  each.number(bound.given);
+  each.number(bound.constant);
+  auto reg = static_cast<uint32_t>(bound.value);
+  if (bound.constant) return each.number(bound.value);
+  each.reg(reg, Rep::kInt);
+  bound.value = reg;
+}
+
 struct Index {
-  enum Kind : uint8_t { kNone, kEllipsis, kBool, kInt, kSlice, kTensor, kList } kind;
+  enum Kind : uint8_t { kNone, kEllipsis, kBool, kInt, kSlice, kTensor, kList } kind = kNone;
   Bound bounds[3];     // kInt: [0]; kSlice: start, stop, step; kBool: [0]
   uint32_t reg = 0;    // kTensor
   Vec<Bound> list;     // kList: what stands in it and in lists within it, in order
   Vec<int64_t> sizes;  // kList: the shape of the tensor that the binding makes of it
   bool mask = false;   // kList: all of them are bools
+
+  template <class Fields>
+  void fields(Fields& each) {
+    choice_field(each, kind, static_cast<size_t>(kList) + 1);
+    for (Bound& bound : bounds) bound_field(each, bound);
+    if (kind == kTensor) each.reg(reg, Rep::kTensor);
+    each.list(list, [&](Bound& bound) { bound_field(each, bound); });
+    each.list(sizes, [&](int64_t& size) { each.number(size); });
+    each.number(mask);
+    if constexpr (Fields::kReads)
+      if (!is_whole()) each.fail();
+  }
+  // A number is there where one is needed, and as many as the shape of a list says.
+  bool is_whole() const {
+    if (kind == kInt && !bounds[0].given) return false;
+    size_t count = 1;
+    for (int64_t size : sizes) {
+      if (size < 0 || static_cast<size_t>(size) > list.size()) return false;
+      count *= static_cast<size_t>(size);
+      if (count > list.size()) return false;
+    }
+    return kind != kList || (count == list.size() && !sizes.empty());
+  }
 };
 
 class IndexProgram {
@@ -52,6 +86,14 @@ class IndexProgram {
   // The binding warns of it at each call, with the line of the program: CPython runs it in each replay.
   void warn() noexcept { warns_ = true; }
   bool warns() const noexcept { return warns_; }
+  template <class Fields>
+  void fields(Fields& each) {
+    Vec<Index> parts = parts_;
+    each.list(parts, [&](Index& part) { part.fields(each); });
+    each.number(warns_);
+    if constexpr (Fields::kReads)
+      for (Index& part : parts) add(std::move(part));
+  }
   // What is read by it is a view.
   bool is_basic() const {
     return std::all_of(parts_.begin(), parts_.end(), [](const Index& part) {
@@ -172,8 +214,10 @@ OperatorArgument IndexProgram::argument() const {
   return made;
 }
 
-class GetItemOp final : public AdapterOp {
+class GetItemOp final : public KeptOp<GetItemOp> {
  public:
+  static constexpr const char* kName = "getitem";
+  GetItemOp() = default;
   GetItemOp(uint32_t self, uint32_t out, IndexProgram program) : self_(self), out_(out), program_(std::move(program)) {}
   bool run(Reg* regs) noexcept override {
     if (program_.warns()) return false;
@@ -199,16 +243,28 @@ class GetItemOp final : public AdapterOp {
     made.give(out_, program_.is_basic() ? 0 : -1);
     return made;
   }
+  template <class Fields>
+  void fields(Fields& each) {
+    each.reg(self_, Rep::kTensor);
+    each.reg(out_, Rep::kTensor);
+    program_.fields(each);
+  }
 
  private:
-  uint32_t self_, out_;
+  uint32_t self_ = 0, out_ = 0;
   IndexProgram program_;
 };
 
-class SetItemOp final : public AdapterOp {
+class SetItemOp final : public KeptOp<SetItemOp> {
  public:
-  SetItemOp(uint32_t self, Arg value, IndexProgram program)
-      : self_(self), value_(value), program_(std::move(program)) {}
+  static constexpr const char* kName = "setitem";
+  static bool has_integer(const Arg& value) { return value.kind == ArgKind::kInt || value.kind == ArgKind::kBool; }
+  SetItemOp() = default;
+  SetItemOp(uint32_t self, const Arg& value, IndexProgram program)
+      : self_(self),
+        value_{value.kind, value.dynamic, value.value.is_reg() ? value.value.index() : 0,
+               has_integer(value) ? value.integer : 0, value.kind == ArgKind::kFloat ? value.number : 0},
+        program_(std::move(program)) {}
   bool run(Reg* regs) noexcept override {
     if (program_.warns()) return false;
     try {
@@ -216,7 +272,7 @@ class SetItemOp final : public AdapterOp {
       WarningTrap trap;
       program_.with(self, regs, [&](at::ArrayRef<TensorIndex> indices) {
         if (value_.kind == ArgKind::kTensor)
-          at::indexing::set_item(self, indices, share(regs[value_.value.index()].tensor));
+          at::indexing::set_item(self, indices, share(regs[value_.reg].tensor));
         else
           write_number(self, indices, scalar(regs));
       });
@@ -232,17 +288,37 @@ class SetItemOp final : public AdapterOp {
     made.add(self_argument(self_, true));
     made.add(program_.argument());
     if (value_.kind == ArgKind::kTensor || value_.dynamic)
-      made.add(OperatorArgument::of_register("value", value_.value.index()));
+      made.add(OperatorArgument::of_register("value", value_.reg));
     else
       made.add(literal_argument(
           "value", value_.kind == ArgKind::kFloat ? c10::IValue(value_.number) : c10::IValue(value_.integer)));
     return made;
   }
+  template <class Fields>
+  void fields(Fields& each) {
+    each.reg(self_, Rep::kTensor);
+    choice_field(each, value_.kind, static_cast<size_t>(ArgKind::kOther) + 1);
+    each.number(value_.dynamic);
+    const bool is_tensor = value_.kind == ArgKind::kTensor;
+    if (is_tensor || value_.dynamic) each.reg(value_.reg, is_tensor ? Rep::kTensor : Rep::kEmpty);
+    each.number(value_.integer);
+    each.number(value_.number);
+    program_.fields(each);
+    if constexpr (Fields::kReads)
+      if (value_.dynamic && !is_tensor && !is_number(each.rep(value_.reg))) each.fail();
+  }
 
  private:
+  struct Value {
+    ArgKind kind = ArgKind::kInt;
+    bool dynamic = false;
+    uint32_t reg = 0;
+    int64_t integer = 0;
+    double number = 0;
+  };
   c10::Scalar scalar(const Reg* regs) const {
     if (value_.dynamic) {
-      const Reg& reg = regs[value_.value.index()];
+      const Reg& reg = regs[value_.reg];
       if (reg.rep == Rep::kFloat) return reg.number;
       return reg.rep == Rep::kInt ? reg.integer : static_cast<int64_t>(reg.boolean);
     }
@@ -251,10 +327,12 @@ class SetItemOp final : public AdapterOp {
     return value_.integer;
   }
 
-  uint32_t self_;
-  Arg value_;
+  uint32_t self_ = 0;
+  Value value_;
   IndexProgram program_;
 };
+
+[[maybe_unused]] const bool kKeptIndexing = add_maker<GetItemOp>() && add_maker<SetItemOp>();
 
 bool take_bound(const Arg& arg, Bound* bound, Vals* inputs) {
   if (arg.kind == ArgKind::kNone) return true;

@@ -9,6 +9,7 @@
 
 #include "torch/calls.h"
 #include "torch/eye.h"
+#include "torch/kept.h"
 #include "torch/literals.h"
 
 namespace pijit::torch_adapter {
@@ -16,8 +17,10 @@ namespace {
 
 constexpr size_t kMaxBytes = 4096;  // of more, the binding is not what takes the time
 
-class LiteralOp final : public AdapterOp {
+class LiteralOp final : public KeptOp<LiteralOp> {
  public:
+  static constexpr const char* kName = "literal";
+  LiteralOp() = default;
   LiteralOp(const Impl& tensor, uint32_t out)
       : sizes_(tensor.sizes().begin(), tensor.sizes().end()),
         device_(tensor.device()),
@@ -49,8 +52,31 @@ class LiteralOp final : public AdapterOp {
     call.give(out_);
     return call;
   }
+  template <class Fields>
+  void fields(Fields& each) {
+    each.list(sizes_, [&](int64_t& size) { each.number(size); });
+    device_field(each, device_);
+    choice_field(each, dtype_, static_cast<size_t>(c10::ScalarType::NumOptions));
+    std::string bytes(reinterpret_cast<const char*>(bytes_.data()), bytes_.size());
+    each.text(bytes);
+    each.reg(out_, Rep::kTensor);
+    if constexpr (Fields::kReads) {
+      const auto* begin = reinterpret_cast<const std::byte*>(bytes.data());
+      bytes_.assign(begin, begin + bytes.size());
+      if (!fits()) each.fail();
+    }
+  }
 
  private:
+  // The bytes are those of a tensor of such sizes.
+  bool fits() const {
+    size_t count = 1;
+    for (int64_t size : sizes_) {
+      if (size < 0 || static_cast<size_t>(size) > kMaxBytes || count > kMaxBytes) return false;
+      count *= static_cast<size_t>(size);
+    }
+    return dtype_ < c10::ScalarType::QInt8 && count * c10::elementSize(dtype_) == bytes_.size();
+  }
   at::Tensor made() const {
     if (!device_.is_cpu()) return at::empty(sizes_, at::TensorOptions(device_).dtype(dtype_));
     at::Tensor tensor = at::detail::empty_cpu(sizes_, dtype_);
@@ -59,11 +85,13 @@ class LiteralOp final : public AdapterOp {
   }
 
   Vec<int64_t> sizes_;
-  c10::Device device_;
-  c10::ScalarType dtype_;
+  c10::Device device_ = c10::kCPU;
+  c10::ScalarType dtype_ = c10::kFloat;
   Vec<std::byte> bytes_;
-  uint32_t out_;
+  uint32_t out_ = 0;
 };
+
+[[maybe_unused]] const bool kKeptLiteral = add_maker<LiteralOp>();
 
 // On another device it has no elements, such as the first ones of a cache that grows.
 bool is_plain(const Impl& tensor) {

@@ -19,6 +19,7 @@
 #include "adapter.h"
 #include "ir/call.h"
 #include "torch/eye.h"
+#include "torch/kept.h"
 
 namespace pijit::torch_adapter {
 
@@ -112,8 +113,9 @@ at::Tensor number_tensor(const Reg& reg);
 class LoweredOp final : public AdapterOp {
  public:
   // `by_name`: the program calls the operator itself, not a binding that goes below autograd.
-  explicit LoweredOp(const OperatorInfo& info, bool by_name = false) : info_(info) {
-    const bool levels = in_level();  // they decide what the operator is, and whether autograd has something to do
+  explicit LoweredOp(const OperatorInfo& info, bool by_name = false)
+      : info_(info), by_name_(by_name), in_level_(in_level()) {
+    const bool levels = in_level_;  // they decide what the operator is, and whether autograd has something to do
     pure_ = !info.mutates && !info.random && !levels;
     const bool factory = is_factory(info);
     factory_ = factory && !by_name;
@@ -127,6 +129,9 @@ class LoweredOp final : public AdapterOp {
     return pure_ && (!info_.statistics || is_false({"training", "use_input_stats"}));
   }
   OperatorCall call() const override;
+  bool keep(Words& words) const override;
+  static constexpr const char* kName = "operator";
+  static std::unique_ptr<AdapterOp> make(Reading& each);
 
   // -- filled in while recording
   void set_constant(size_t argument, const c10::IValue& value) { values_[argument] = value; }
@@ -164,6 +169,13 @@ class LoweredOp final : public AdapterOp {
   void push(torch::jit::Stack& stack, size_t argument, const Reg* regs) const;
   bool store(torch::jit::Stack& stack, Reg* regs) const;
   static bool raise() noexcept;
+  template <class Fields>
+  void fields(Fields& each);
+  template <class Fields>
+  void slot_field(Fields& each, size_t argument);
+  template <class Fields>
+  void out_field(Fields& each, Out& out);
+  bool has_parts(const Slot& slot, const Reading& each) const;
 
   const OperatorInfo& info_;
   Vec<Slot> slots_;
@@ -172,6 +184,7 @@ class LoweredOp final : public AdapterOp {
   Vec<uint32_t> list_regs_;
   Vec<Out> outs_;
   c10::DispatchKeySet skipped_;
+  const bool by_name_, in_level_;
   bool pure_, factory_;
 };
 

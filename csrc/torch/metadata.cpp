@@ -3,6 +3,7 @@
 
 #include "common/ref.h"
 #include "torch/callables.h"
+#include "torch/kept.h"
 #include "torch/literals.h"
 
 namespace pijit::torch_adapter {
@@ -12,8 +13,10 @@ constexpr const char* kFactNames[] = {"dtype",   "device", "keys",          "dim
                                       "strides", "offset", "is_contiguous", "requires_grad", "is_leaf", "has_no_node"};
 
 // Compares one fact of a register's tensor with what it was.
-class TensorCheck final : public AdapterOp {
+class TensorCheck final : public KeptOp<TensorCheck> {
  public:
+  static constexpr const char* kName = "check";
+  TensorCheck() = default;
   TensorCheck(const Arg& tensor, Fact fact, int64_t dim) : reg_(tensor.value.index()), fact_(fact), dim_(dim) {
     if (fact == Fact::kDtype)
       expected_ = tensor.dtype;
@@ -38,6 +41,14 @@ class TensorCheck final : public AdapterOp {
                  : contiguous ? python_object(static_cast<at::MemoryFormat>(dim_))
                               : Ref::borrow(Py_None);
     return check_call(reg_, kFactNames[static_cast<size_t>(fact_)], expected(), std::move(detail));
+  }
+  template <class Fields>
+  void fields(Fields& each) {
+    each.reg(reg_, Rep::kTensor);
+    choice_field(each, fact_, std::size(kFactNames));
+    each.number(dim_);
+    each.number(expected_);
+    each.list(list_, [&](int64_t& stride) { each.number(stride); });
   }
 
  private:
@@ -64,16 +75,18 @@ class TensorCheck final : public AdapterOp {
     }
   }
 
-  uint32_t reg_;
-  Fact fact_;
-  int64_t dim_;
+  uint32_t reg_ = 0;
+  Fact fact_ = Fact::kDtype;
+  int64_t dim_ = 0;
   int64_t expected_ = 0;
   std::vector<int64_t> list_;
 };
 
 // Reads one fact of a register's tensor: a number.
-class TensorRead final : public AdapterOp {
+class TensorRead final : public KeptOp<TensorRead> {
  public:
+  static constexpr const char* kName = "read";
+  TensorRead() = default;
   TensorRead(Val tensor, Fact fact, int64_t dim, Val out)
       : reg_(tensor.index()), out_(out.index()), fact_(fact), dim_(dim) {}
 
@@ -95,12 +108,21 @@ class TensorRead final : public AdapterOp {
     made.give(out_);
     return made;
   }
+  template <class Fields>
+  void fields(Fields& each) {
+    each.reg(reg_, Rep::kTensor);
+    each.reg(out_, Rep::kInt);
+    choice_field(each, fact_, std::size(kFactNames));
+    each.number(dim_);
+  }
 
  private:
-  uint32_t reg_, out_;
-  Fact fact_;
-  int64_t dim_;
+  uint32_t reg_ = 0, out_ = 0;
+  Fact fact_ = Fact::kSize;
+  int64_t dim_ = 0;
 };
+
+[[maybe_unused]] const bool kKeptMetadata = add_maker<TensorCheck>() && add_maker<TensorRead>();
 
 bool* known_flag(Known& known, Fact fact) {
   switch (fact) {

@@ -6,14 +6,17 @@
 
 #include "common/ref.h"
 #include "torch/calls.h"
+#include "torch/kept.h"
 #include "torch/literals.h"
 #include "torch/state.h"
 
 namespace pijit::torch_adapter {
 namespace {
 
-class SetGradOp final : public AdapterOp {
+class SetGradOp final : public KeptOp<SetGradOp> {
  public:
+  static constexpr const char* kName = "set_grad";
+  SetGradOp() = default;
   explicit SetGradOp(bool enabled) : enabled_(enabled) {}
   bool run(Reg*) noexcept override {
     c10::GradMode::set_enabled(enabled_);
@@ -25,17 +28,23 @@ class SetGradOp final : public AdapterOp {
     made.add(literal_argument("enabled", c10::IValue(enabled_)));
     return made;
   }
+  template <class Fields>
+  void fields(Fields& each) {
+    each.number(enabled_);
+  }
 
  private:
-  bool enabled_;
+  bool enabled_ = false;
 };
 
 // Calls a getter and compares: bool, int, str, device, None.
-class GetterCheck final : public AdapterOp {
+class GetterCheck final : public KeptOp<GetterCheck> {
  public:
-  GetterCheck(const Callable& getter, PyObject* expected) : getter_(getter), expected_(expected) {}
+  static constexpr const char* kName = "getter";
+  GetterCheck() = default;
+  GetterCheck(const Callable& getter, PyObject* expected) : getter_(&getter), expected_(expected) {}
   bool run(Reg*) noexcept override {
-    Ref now = Ref::steal(PyObject_CallNoArgs(getter_.object));
+    Ref now = Ref::steal(PyObject_CallNoArgs(getter_->object));
     if (!now) return refuse();
     if (now.get() == expected_) return true;
     if (Py_TYPE(now.get()) != Py_TYPE(expected_)) return false;
@@ -46,16 +55,24 @@ class GetterCheck final : public AdapterOp {
     OperatorCall made;
     made.name = "tensor::check";
     made.repeatable = true;
-    made.callable = Ref::borrow(getter_.object);
-    made.add(literal_argument("getter", c10::IValue(getter_.name)));
+    made.callable = Ref::borrow(getter_->object);
+    made.add(literal_argument("getter", c10::IValue(getter_->name)));
     made.add(literal_argument("expected", expected_));
     return made;
   }
+  template <class Fields>
+  void fields(Fields& each) {
+    callable_field(each, getter_);
+    each.object(expected_);
+    if (expected_ == nullptr) each.fail();
+  }
 
  private:
-  const Callable& getter_;
-  PyObject* expected_;  // borrowed: the trace keeps it
+  const Callable* getter_ = nullptr;
+  PyObject* expected_ = nullptr;  // borrowed: the trace keeps it
 };
+
+[[maybe_unused]] const bool kKeptModes = add_maker<SetGradOp>() && add_maker<GetterCheck>();
 
 bool comparable(PyObject* object) {
   PyTypeObject* type = Py_TYPE(object);

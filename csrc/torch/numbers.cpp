@@ -1,5 +1,6 @@
 // Tensors as Python numbers, and the bindings that look at a tensor or change it without dispatching.
 #include "torch/calls.h"
+#include "torch/kept.h"
 #include "torch/literals.h"
 #include "torch/metadata.h"
 
@@ -13,8 +14,10 @@ constexpr const char* kNumberNames[] = {"item", "int", "float", "bool", "not"};
 bool g_float_warned = false;
 
 // One element as a scalar register. Reads only.
-class NumberOp final : public AdapterOp {
+class NumberOp final : public KeptOp<NumberOp> {
  public:
+  static constexpr const char* kName = "number";
+  NumberOp() = default;
   NumberOp(uint32_t self, Number number, Val out, Rep rep)
       : self_(self), out_(out.index()), number_(number), rep_(rep) {}
 
@@ -43,6 +46,13 @@ class NumberOp final : public AdapterOp {
     made.add(self_argument(self_));
     made.give(out_);
     return made;
+  }
+  template <class Fields>
+  void fields(Fields& each) {
+    each.reg(self_, Rep::kTensor);
+    choice_field(each, number_, std::size(kNumberNames));
+    choice_field(each, rep_, static_cast<size_t>(Rep::kBool) + 1);
+    each.reg(out_, rep_);
   }
 
  private:
@@ -73,14 +83,16 @@ class NumberOp final : public AdapterOp {
     return true;
   }
 
-  uint32_t self_, out_;
-  Number number_;
-  Rep rep_;
+  uint32_t self_ = 0, out_ = 0;
+  Number number_ = Number::kItem;
+  Rep rep_ = Rep::kEmpty;
 };
 
 // contiguous(): the tensor itself if it is contiguous already, as the binding does it.
-class ContiguousOp final : public AdapterOp {
+class ContiguousOp final : public KeptOp<ContiguousOp> {
  public:
+  static constexpr const char* kName = "contiguous";
+  ContiguousOp() = default;
   ContiguousOp(uint32_t self, uint32_t out, at::MemoryFormat format) : self_(self), out_(out), format_(format) {}
 
   bool run(Reg* regs) noexcept override {
@@ -102,14 +114,22 @@ class ContiguousOp final : public AdapterOp {
     made.give(out_, 0);
     return made;
   }
+  template <class Fields>
+  void fields(Fields& each) {
+    each.reg(self_, Rep::kTensor);
+    each.reg(out_, Rep::kTensor);
+    choice_field(each, format_, static_cast<size_t>(at::MemoryFormat::NumOptions));
+  }
 
  private:
-  uint32_t self_, out_;
-  at::MemoryFormat format_;
+  uint32_t self_ = 0, out_ = 0;
+  at::MemoryFormat format_ = at::MemoryFormat::Contiguous;
 };
 
-class DataOp final : public AdapterOp {
+class DataOp final : public KeptOp<DataOp> {
  public:
+  static constexpr const char* kName = "data";
+  DataOp() = default;
   DataOp(uint32_t self, uint32_t out) : self_(self), out_(out) {}
   bool run(Reg* regs) noexcept override {
     try {
@@ -126,13 +146,20 @@ class DataOp final : public AdapterOp {
     made.give(out_, 0);
     return made;
   }
+  template <class Fields>
+  void fields(Fields& each) {
+    each.reg(self_, Rep::kTensor);
+    each.reg(out_, Rep::kTensor);
+  }
 
  private:
-  uint32_t self_, out_;
+  uint32_t self_ = 0, out_ = 0;
 };
 
-class SetRequiresGradOp final : public AdapterOp {
+class SetRequiresGradOp final : public KeptOp<SetRequiresGradOp> {
  public:
+  static constexpr const char* kName = "set_requires_grad";
+  SetRequiresGradOp() = default;
   SetRequiresGradOp(uint32_t self, bool value) : self_(self), value_(value) {}
   bool run(Reg* regs) noexcept override {
     try {
@@ -151,11 +178,19 @@ class SetRequiresGradOp final : public AdapterOp {
     made.add(literal_argument("value", c10::IValue(value_)));
     return made;
   }
+  template <class Fields>
+  void fields(Fields& each) {
+    each.reg(self_, Rep::kTensor);
+    each.number(value_);
+  }
 
  private:
-  uint32_t self_;
-  bool value_;
+  uint32_t self_ = 0;
+  bool value_ = false;
 };
+
+[[maybe_unused]] const bool kKeptNumbers =
+    add_maker<NumberOp>() && add_maker<ContiguousOp>() && add_maker<DataOp>() && add_maker<SetRequiresGradOp>();
 
 Val emit_bool(Recording& recording, Val tensor, Number number) {
   const Val result = recording.api.new_reg(Rep::kBool, &PyBool_Type);

@@ -95,6 +95,22 @@ class ModeGuard final : public StateGuard {
     return text.str();
   }
 
+  bool keep(Words& words) const override {
+    if (accelerators_ != nullptr) return false;
+    Writing each(words);
+    for (size_t i = 0; i < kModes; ++i) each.number(is_class(i) ? 0 : saved_[i]);
+    return true;
+  }
+  // The classes of tensors are told apart by the trace, which names them.
+  bool take(Reading& each) {
+    for (size_t i = 0; i < kModes; ++i) {
+      int64_t kept = 0;
+      each.number(kept);
+      if (!is_class(i)) saved_[i] = kept;
+    }
+    return each.at_end();
+  }
+
   std::string summary() const override {
     std::string text = saved_[kGrad] != 0 ? "grad on" : "grad off";
     const auto say = [&](const std::string& words) { text += ", " + words; };
@@ -123,6 +139,8 @@ class ModeGuard final : public StateGuard {
   }
 
  private:
+  // The mode is the version of a class, which is another in each process.
+  static bool is_class(size_t mode) { return mode == kTensorClass || mode == kParameterClass; }
   // Autocast is off where its key is excluded. Empty: it is as it was.
   std::string autocast_words() const {
     const c10::DispatchKeySet now = c10::impl::tls_local_dispatch_key_set().excluded_;
@@ -195,6 +213,16 @@ std::unique_ptr<StateGuard> capture_state() {
   give_version(tensor_type());
   give_version(reinterpret_cast<PyTypeObject*>(ParameterClass));
   return std::make_unique<ModeGuard>();
+}
+
+std::unique_ptr<StateGuard> make_state(const Words& words) {
+  const CapturedAside aside;
+  give_version(tensor_type());
+  give_version(reinterpret_cast<PyTypeObject*>(ParameterClass));
+  auto made = std::make_unique<ModeGuard>();
+  const std::vector<Rep> no_registers;
+  Reading each(words, no_registers);
+  return made->take(each) ? std::move(made) : nullptr;
 }
 
 CapturedAside::CapturedAside() noexcept : latest_(std::exchange(t_latest, nullptr)) {}

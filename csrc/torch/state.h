@@ -6,6 +6,8 @@
 namespace pijit::torch_adapter {
 
 std::unique_ptr<StateGuard> capture_state();
+// As StateGuard::keep() has it; null: it is none.
+std::unique_ptr<StateGuard> make_state(const Words& words);
 
 // What is recorded on this thread touches a device: its modes belong to the state that was captured last. Null, or why
 // that cannot be recorded.

@@ -105,6 +105,15 @@ class TorchAdapter final : public Adapter {
     return torch_adapter::capture_state();
   }
   std::unique_ptr<InputGuards> new_inputs() override { return std::make_unique<TensorInputs>(); }
+  std::unique_ptr<AdapterOp> make_operation(const Words& words, const std::vector<Rep>& reps) override {
+    return pijit::torch_adapter::make_operation(words, reps);
+  }
+  std::unique_ptr<StateGuard> make_state(const Words& words) override {
+    return pijit::torch_adapter::make_state(words);
+  }
+  bool add_facts(InputGuards& inputs, Val source, uint32_t out, const TensorFacts& facts) override {
+    return static_cast<TensorInputs&>(inputs).add(source, out, facts);
+  }
   void add_input(InputGuards& inputs, Val source, PyObject* tensor, uint32_t out) override {
     static_cast<TensorInputs&>(inputs).add(source, tensor, out);
     touch(impl_of(tensor)->device());

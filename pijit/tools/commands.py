@@ -75,6 +75,8 @@ class _Command(NamedTuple):
         parser = argparse.ArgumentParser(f"python -m pijit {name}", description=self.doc, allow_abbrev=False)
         if self.takes.startswith("-"):
             parser.add_argument(self.takes, action="store_true", help=self.about)
+        elif self.takes.endswith("..."):
+            parser.add_argument(self.takes.removesuffix("..."), nargs="*", help=self.about)
         elif self.takes:
             parser.add_argument(self.takes, nargs="?", default="", help=self.about)
         return parser
@@ -226,6 +228,17 @@ def _build(asked: "argparse.Namespace") -> int:
     return _show(lambda: build.build(asked.force))(asked)
 
 
+def _cache(asked: "argparse.Namespace") -> int:
+    from pijit.tools import kept
+
+    try:
+        text, status = kept.run(asked.what)
+    except (PijitError, OSError) as error:
+        raise _Failed(str(error)) from None
+    print(text)
+    return status
+
+
 def _help(asked: "argparse.Namespace") -> int:
     if not asked.code:
         raise _Wrong("help takes one code, such as PJ203")
@@ -248,6 +261,12 @@ COMMANDS = {
         _build,
         "--force",
         "build it all the same",
+    ),
+    "cache": _Command(
+        "the traces that are kept for later processes",
+        _cache,
+        "what...",
+        "info, clear, verify, or explain and the name of a function",
     ),
     "env": _Command("versions, options and variables, to put into a bug report", _show(doctor.environment)),
     "demo": _Command("a small model recorded and replayed, beside plain Python", _show(doctor.demo)),

@@ -30,12 +30,12 @@ LAYERS = (
     ("config", "_config _lazy_market _adapters _varying_sizes"),
     ("traces", "traces segments _trace_imports _node_facts"),
     # What is recorded, and when it is replayed.
-    ("roots", "_roots _switch _stance _marks _messages _signature"),
+    ("roots", "_roots _switch _stance _marks _messages _signature _kept"),
     ("graph", "graph"),
     ("passes", "passes"),
     ("_formats", "_formats"),
     ("compilers", "compilers"),
-    ("api", "api _export _region _wait _bundle _lazy _lazy_modes"),
+    ("api", "api _export _region _wait _bundle _lazy _lazy_modes _ahead"),
     ("devices", "devices"),
     ("tools", "tools"),
     ("pijit", "pijit __main__"),
@@ -89,6 +89,7 @@ LATE = {
     "devices": "only a program that is moved needs it",
     "tools.build": "only the subcommand `build` needs it",
     "tools.chrome_trace": "only a report of this form needs it",
+    "tools.kept": "only the subcommand `cache` needs it",
     "tools.page": "only a report of this form needs it",
 }
 

@@ -85,6 +85,7 @@ class BuildOp final : public AdapterOp {
     made.give(out_);
     return made;
   }
+  bool keep(Words&) const override { return false; }
 
  private:
   const Recorded& trace_;

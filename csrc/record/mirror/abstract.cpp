@@ -54,6 +54,21 @@ Ref plain_object(Recorder& recorder, Val value) {
 
 namespace {
 
+bool holds_set(PyObject* object) {
+  if (PyAnySet_Check(object)) return PySet_GET_SIZE(object) > 1;
+  bool holds = false;
+  for (Py_ssize_t i = 0; PyTuple_Check(object) && i < PyTuple_GET_SIZE(object); ++i)
+    holds = holds || holds_set(PyTuple_GET_ITEM(object, i));
+  return holds;
+}
+
+bool gives_hash(PyObject* function) {
+  static PyObject* const kHash = PyDict_GetItemString(PyEval_GetBuiltins(), "hash");
+  return function == kHash ||
+         (Py_TYPE(function) == &PyWrapperDescr_Type &&
+          PyUnicode_CompareWithASCIIString(reinterpret_cast<PyDescrObject*>(function)->d_name, "__hash__") == 0);
+}
+
 // Calls a C function that only computes on plain values. 1: *result, 0: it raises, -1: not such a call.
 int compute(Recorder& recorder, Val callable, const Arguments& args, Val* result) {
   PyObject* function = callable.object();
@@ -65,6 +80,7 @@ int compute(Recorder& recorder, Val callable, const Arguments& args, Val* result
     if (!kept.back()) return -1;
     objects.push_back(kept.back().get());
   }
+  for (PyObject* object : objects) note_hashes(recorder, function, object);
   Ref made = Ref::steal(PyObject_Vectorcall(function, objects.data(), objects.size(), nullptr));
   if (!made) {
     PyErr_Clear();
@@ -76,6 +92,12 @@ int compute(Recorder& recorder, Val callable, const Arguments& args, Val* result
 }
 
 }  // namespace
+
+void note_hashes(Recorder& recorder, PyObject* function, PyObject* argument) {
+  const bool number = argument != nullptr && (PyLong_Check(argument) || PyFloat_Check(argument));
+  if ((gives_hash(function) && !number) || (argument != nullptr && holds_set(argument)))
+    recorder.trace().of_this_process = true;
+}
 
 Task<Val> call(Drive& drive, Val callable, Arguments args, bool last) {
   Recorder& recorder = drive.recorder();
@@ -173,7 +195,9 @@ Task<Py_hash_t> hash_in_python(Drive& drive, Val value, PyObject** object) {
   *object = touches_tensor(recorder, value) ? tensor_source(recorder.loading, value).object() : value.object();
   if (*object == nullptr || Py_TYPE(*object)->tp_hash != cpython::slot_functions().hash) co_await drive.unknown();
   const size_t nodes = recorder.trace().nodes.size();
+  const bool before = recorder.trace().of_this_process;
   const Val hashed = co_await call_special(drive, value, names().hash, {});
+  recorder.trace().of_this_process = before;  // it says only where the key is looked for
   PyObject* number = hashed.object();
   // A replay can leave no frame that a lookup has called.
   if (number == nullptr || !PyLong_CheckExact(number) || recorder.trace().nodes.size() != nodes)

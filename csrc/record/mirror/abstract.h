@@ -11,6 +11,9 @@ namespace pijit {
 Val plain_shadow(Recorder& recorder, PyObject* result);
 // A value whose content is known and plain all through, as an object; null: it is not.
 Ref plain_object(Recorder& recorder, Val value);
+// The C function computes something of plain values, this one among them (null: one that the trace makes). Another
+// process may compute something else where it is a hash of text, or depends on the order of a set.
+void note_hashes(Recorder& recorder, PyObject* function, PyObject* argument);
 
 // callable(*args); `last`: its result is that of the instruction
 Task<Val> call(Drive& drive, Val callable, Arguments args, bool last = false);

@@ -106,6 +106,7 @@ Invoke fold(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
   for (Val& value : args.values) {
     varies = varies || is_scalar_reg(recorder, value);
     if (is_scalar_reg(recorder, value)) continue;
+    if (recorder.called != nullptr) note_hashes(recorder, recorder.called, value.object());
     if (value.object() != nullptr && is_plain_const(value.object())) continue;
     if (value.is_virtual() && plain_object(recorder, value)) continue;
     return Invoke::kUnknown;

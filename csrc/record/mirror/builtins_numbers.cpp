@@ -68,6 +68,7 @@ Task<Val> hand_over(Drive& drive, Arguments args) {
     PyObject* dict = nullptr;
     if (object != nullptr && cpython::is_native_key(object) && guard_instance(recorder, object, &dict)) {
       recorder.reads.guard_type_version(Py_TYPE(object));
+      recorder.trace().of_this_process = true;
       co_return recorder.reads.owned(Ref::steal(PyLong_FromSsize_t(PyObject_Hash(object))).get());
     }
   }

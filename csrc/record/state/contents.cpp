@@ -102,6 +102,7 @@ bool items_of_found(Recorder& recorder, PyObject* object, Vals* out) {
     return true;
   }
   if (PyFrozenSet_CheckExact(object)) {
+    recorder.trace().of_this_process |= PySet_GET_SIZE(object) > 1;
     Py_ssize_t position = 0;
     PyObject* item;
     while (cpython::next_set_item(object, &position, &item)) out->push_back(constant(recorder, item));
@@ -140,7 +141,7 @@ bool try_items(Recorder& recorder, Val iterable, Vals* out) {
       [[fallthrough]];
     case VirtualKind::kSet:
       if (content.kind == VirtualKind::kSet && content.keys().size() > 1)
-        return set_items_in_order(recorder.reads, content, out);
+        return recorder.trace().of_this_process = true, set_items_in_order(recorder.reads, content, out);
       for (PyObject* key : content.keys()) out->push_back(keep_key(recorder, key));
       return true;
     case VirtualKind::kIterator:

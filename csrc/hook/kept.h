@@ -1,0 +1,51 @@
+// Traces that outlive the process: which file has those of a root, and what is taken from there.
+//
+// 1. A file is looked for once for each root, by the first call that would be recorded. It is read there and then: that
+//    call is to be replayed already.
+// 2. Nothing is written here. Python asks for the texts between calls, and writes them (pijit/_kept.py).
+// 3. Whatever is wrong with a file, the call is recorded as if there were none, and a line of the log says why.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "cache/root.h"
+
+namespace pijit {
+
+struct Keeping {
+  uint8_t on = 0;
+  uint64_t limit = uint64_t{1} << 30;  // bytes of all files
+  std::string directory;               // which Python has found to be this user's alone; empty: there is none
+  std::string environment;             // versions and options without which a trace is another
+  uint64_t hits = 0, misses = 0;       // files that gave a trace, and those that were not there or gave none
+  // What became of the first roots that were looked for.
+  struct Asked {
+    std::string function, file, code, why;  // `why`: there is no trace; empty: there was one
+  };
+  std::vector<Asked> asked;
+};
+Keeping& keeping() noexcept;
+
+// The file with the traces of a root, under this environment, and what tells its code apart; empty: they are not kept.
+struct KeptName {
+  std::string file, code;
+};
+KeptName kept_name(const Root& root);
+// The traces of a file, as texts. Empty: it is none of this user's, of another environment, or damaged; *why.
+std::vector<std::string> read_kept(const std::string& path, const std::string& environment, std::string* why);
+// Traces of the root come from its file; false: none does.
+bool find_kept(Root& root, cpython::Frame* frame);
+// The call is about to be recorded: objects among its arguments, by which its trace may name others.
+void note_arguments(Root& root, cpython::Frame* frame);
+// The texts of all traces of a root that can be kept, and why others cannot.
+struct KeptTexts {
+  std::vector<std::string> texts, reasons;
+};
+KeptTexts texts_of(Root& root);
+// Why the text is of no use for the root; empty: it is. Nothing is kept of it.
+std::string check_text(const Root& root, const std::string& text, const std::vector<PyObject*>& arguments);
+// Other processes have kept these traces of the root, such as those that `pijit.load` has read. How many are of use.
+size_t install_texts(Root& root, const std::vector<std::string>& texts, const std::vector<PyObject*>& arguments,
+                     std::vector<std::string>* reasons);
+
+}  // namespace pijit

@@ -1,0 +1,297 @@
+"""What one process has recorded the next one replays, and records nothing; and gives what plain Python gives."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from processes import plain, run, run_twice
+
+pytest.importorskip("torch")
+pytestmark = pytest.mark.torch
+
+MODULES = """
+net = torch.nn.Sequential(torch.nn.Linear(8, 4), torch.nn.Tanh(), torch.nn.LayerNorm(4), torch.nn.Linear(4, 2))
+pijit.jit(net)
+x = torch.ones(2, 8)
+with torch.no_grad():
+    results = [net(x), net(x * 2), net(x * 3)]
+tell(*results)
+"""
+
+OWN_MODULE = """
+class Block(torch.nn.Module):
+    scale = 2.0
+
+    def __init__(self):
+        super().__init__()
+        self.inner = torch.nn.ModuleList([torch.nn.Linear(4, 4) for _ in range(3)])
+        self.act = torch.nn.GELU()
+        self.eps = 1e-3
+
+    def forward(self, x):
+        for layer in self.inner:
+            x = self.act(layer(x)) * self.scale + self.eps
+        return x[:, 1:], x.sum(dim=1), x.shape[0]
+
+
+net = pijit.jit(Block())
+with torch.no_grad():
+    results = [net(torch.ones(n, 4)) for n in (2, 2, 3)]
+tell(*results)
+"""
+
+FUNCTION = """
+weight = torch.arange(12.0).reshape(3, 4)
+table = {"bias": torch.ones(3), "times": 3}
+
+
+def twice(x, by=2):
+    return x * by
+
+
+@pijit.jit
+def f(x, flag=True):
+    y = torch.nn.functional.linear(x, weight, table["bias"])
+    if flag:
+        y = twice(y, table["times"])
+    return torch.cat([y, y.relu()], dim=-1).to(torch.float64), (x[0] > 0).any()
+
+
+results = [f(torch.ones(2, 4)), f(torch.ones(2, 4) * 2), f(torch.zeros(5, 4))]
+tell(*results)
+"""
+
+ARGUMENT = """
+@pijit.jit
+def step(model, x):
+    return model(x).softmax(-1)
+
+
+model = torch.nn.Linear(4, 3)
+with torch.no_grad():
+    results = [step(model, torch.ones(2, 4)) for _ in range(3)]
+tell(*results)
+"""
+
+CLOSURE = """
+def make(factor):
+    offset = torch.full((3,), float(factor))
+
+    @pijit.jit
+    def inner(x):
+        return x * factor + offset
+
+    return inner
+
+
+f = make(3)
+results = [f(torch.ones(3)), f(torch.zeros(3)), f(torch.ones(3))]
+tell(*results)
+"""
+
+TRAINING = """
+net = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.ReLU(), torch.nn.Linear(4, 1))
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+
+
+@pijit.jit
+def step(x):
+    optimizer.zero_grad()
+    loss = net(x).pow(2).mean()
+    loss.backward()
+    optimizer.step()
+    return loss.detach()
+
+
+results = [step(torch.ones(2, 4)) for _ in range(5)]
+tell(*results, *net.parameters())
+"""
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        pytest.param(MODULES, id="modules"),
+        pytest.param(OWN_MODULE, id="own module"),
+        pytest.param(FUNCTION, id="function"),
+        pytest.param(ARGUMENT, id="argument"),
+        pytest.param(CLOSURE, id="closure"),
+    ],
+)
+def test_the_second_process_records_nothing(program: str, tmp_path: Path) -> None:
+    """It replays from the first call on."""
+    first, second = run_twice(program, tmp_path / "cache")
+    assert first["records"] > 0
+    assert first["hits"] == 0
+    assert (second["records"], second["misses"], second["hits"]) == (0, 0, 1), second["log"]
+    assert second["replays"] >= first["replays"] + first["records"]
+
+
+def test_a_training_step_is_right(tmp_path: Path) -> None:
+    """Whether its trace can be kept or not."""
+    run_twice(TRAINING, tmp_path / "cache")
+
+
+# What is changed between the processes, in the text of a program.
+CHANGES = [
+    (OWN_MODULE, "x = self.act(layer(x)) * self.scale", "x = layer(self.act(x)) * self.scale"),
+    (OWN_MODULE, "scale = 2.0", "scale = 3.0"),
+    (OWN_MODULE, "self.eps = 1e-3", "self.eps = 1e-2"),
+    (OWN_MODULE, "torch.nn.GELU()", "torch.nn.ReLU()"),
+    (OWN_MODULE, "torch.nn.GELU()", "torch.nn.GELU('tanh')"),
+    (OWN_MODULE, "range(3)", "range(2)"),
+    (OWN_MODULE, "torch.nn.Linear(4, 4)", "torch.nn.Linear(4, 4, bias=False)"),
+    (OWN_MODULE, "with torch.no_grad():", "with torch.enable_grad():"),
+    (FUNCTION, '"times": 3', '"times": 4'),
+    (FUNCTION, "x * by", "x + by"),
+    (FUNCTION, "torch.float64", "torch.float16"),
+    (FUNCTION, "flag=True", "flag=False"),
+    (FUNCTION, "weight = torch.arange(12.0).reshape(3, 4)", "weight = torch.arange(12).reshape(3, 4) * 0.5"),
+    (FUNCTION, "def twice(x, by=2):", "torch.cat = lambda all, dim: all[1] - 1\n\n\ndef twice(x, by=2):"),
+    (ARGUMENT, "torch.nn.Linear(4, 3)", "torch.nn.Sequential(torch.nn.Linear(4, 3), torch.nn.Tanh())"),
+    (CLOSURE, "f = make(3)", "f = make(4)"),
+    (MODULES, "torch.nn.Tanh()", "torch.nn.Sigmoid()"),
+    (MODULES, "torch.nn.LayerNorm(4)", "torch.nn.LayerNorm(4, eps=0.5)"),
+    (MODULES, "pijit.jit(net)", "torch.nn.functional.linear = lambda x, w, b: x @ w.T - b\npijit.jit(net)"),
+    (MODULES, "pijit.jit(net)", "torch.Tensor.__mul__ = lambda a, b: a + b\npijit.jit(net)"),
+    (MODULES, "pijit.jit(net)", "net[1].register_forward_hook(lambda m, i, o: o * 2)\npijit.jit(net)"),
+    (MODULES, "pijit.jit(net)", "net.train(False)\npijit.jit(net)"),
+]
+
+
+@pytest.mark.parametrize(("program", "before", "after"), [pytest.param(*each, id=each[2][:60]) for each in CHANGES])
+def test_a_change_is_seen(program: str, before: str, after: str, tmp_path: Path) -> None:
+    """A process whose program differs gives what plain Python gives for it, and so does the first program again."""
+    assert before in program
+    changed = program.replace(before, after)
+    cache = tmp_path / "cache"
+    assert run(program, cache)["results"] == plain(program, cache)
+    assert run(changed, cache)["results"] == plain(changed, cache)
+    assert run(program, cache)["results"] == plain(program, cache)
+
+
+def test_files_are_kept_apart_by_code(tmp_path: Path) -> None:
+    """A file of the old code stays, and the new one has its own."""
+    cache = tmp_path / "cache"
+    run(FUNCTION, cache)
+    before = sorted(cache.glob("*.pijit"))
+    run(FUNCTION.replace("y.relu()", "y.sin()"), cache)
+    assert len(before) == 1
+    assert len(sorted(cache.glob("*.pijit"))) == 2
+
+
+IDENTITY = """
+class Pair:
+    def __init__(self, first, second):
+        self.items = (first, second)
+        self.first = first
+        self.second = second
+
+
+shared = torch.nn.Linear(3, 3)
+pair = Pair(shared, shared if SAME else torch.nn.Linear(3, 3))
+pair.first = pair.items[FIRST]
+
+
+@pijit.jit
+def f(x):
+    y = pair.first(x)
+    if pair.first is pair.items[0]:
+        y = y * 2
+    for item in pair.items:
+        y = item(y)
+    return pair.second(y)
+
+
+with torch.no_grad():
+    results = [f(torch.ones(2, 3)), f(torch.ones(2, 3)), f(torch.ones(2, 3))]
+tell(*results)
+"""
+
+
+def test_objects_that_were_one_are_two(tmp_path: Path) -> None:
+    """And two that are one; a tuple that cannot change is looked into by no guard."""
+    cache = tmp_path / "cache"
+    forms = [f"SAME, FIRST = {same}, {first}\n" + IDENTITY for same in (True, False) for first in (0, 1)]
+    for program in [*forms, *reversed(forms)]:
+        assert run(program, cache)["results"] == plain(program, cache)
+
+
+NOT_IMPORTED = """
+if FIRST:
+    import colorsys
+
+
+@pijit.jit
+def f(x):
+    import sys
+    module = sys.modules.get("colorsys")
+    return x * (2 if module is None else 3)
+
+
+tell(f(torch.ones(2)), f(torch.ones(2)), "colorsys" in sys.modules)
+"""
+
+
+def test_a_file_imports_nothing(tmp_path: Path) -> None:
+    """A module that the first process had is not imported for its sake."""
+    cache = tmp_path / "cache"
+    for first in (True, False, True):
+        program = f"FIRST = {first}\n" + NOT_IMPORTED
+        assert run(program, cache)["results"] == plain(program, cache)
+
+
+# What another process has otherwise: addresses, hashes of text, the order of a set.
+OF_THIS_PROCESS = {
+    "id": "x + id(thing) % 1000",
+    "hash of an object": "x + hash(thing) % 1000",
+    "hash of text": "x + hash(name) % 1000",
+    "hash of a tuple": "x + hash((name, 'b')) % 1000",
+    "hash by its method": "x + name.__hash__() % 1000",
+    "order of a set": "[x + ord(each) for each in names]",
+    "order of a frozenset": "[x + ord(each) for each in frozen]",
+    "list of a frozenset": "(x, list(frozen))",
+    "order of a set that is made": "[x + ord(each[0]) for each in {name, 'b', 'c', 'd'}]",
+    "set of a set": "(x, list(frozen | {name, 'x', 'y', 'z'}))",
+    "text of a set": "(x, str(frozen), f'{names}')",
+    "text of an object": "(x, repr(thing), str(thing), f'{thing}')",
+    "membership": "x + (2 if 'b' in frozen else 3) + ('q' in names) + table[Colour.RED]",
+}
+PROCESS = """
+import enum
+
+
+class Colour(enum.Enum):
+    RED = 1
+    BLUE = 2
+
+
+thing, name = object(), "abc"
+names, frozen = set("abcdefgh"), frozenset("ijklmnop")
+table = {Colour.RED: 5, Colour.BLUE: 6}
+
+
+def plain(x):
+    return WHAT
+
+
+f = pijit.jit(plain)
+x = torch.ones(2)
+tell([words(f(each)) == words(plain(each)) for each in (x, x * 2, x * 3)])
+"""
+
+
+@pytest.mark.parametrize("what", OF_THIS_PROCESS)
+def test_what_a_process_has_for_itself_is_not_kept(what: str, tmp_path: Path) -> None:
+    """Each process gives what plain Python gives there."""
+    program = PROCESS.replace("WHAT", OF_THIS_PROCESS[what])
+    for seed in ("1", "2", "3"):
+        told = run(program, tmp_path / "cache", PYTHONHASHSEED=seed)
+        assert told["results"] == [["True"] * 3]
+        if what == "membership" and seed != "1":
+            assert told["records"] == 0, told["log"]

@@ -80,6 +80,22 @@ def _small_heap() -> None:
     gc.freeze()
 
 
+@pytest.fixture(autouse=True)
+def _no_module_is_noted() -> Iterator[None]:
+    """Once torch.compile was used, each module that is made is noted, by calls that a trace leaves to CPython: what later
+    tests count would depend on who came before.
+    """
+    yield
+    torch = sys.modules.get("torch")
+    module = getattr(getattr(torch, "nn", None), "Module", None)
+    if module is None or getattr(module, "___needs_generation_tag_patch", True):
+        return
+    for name in ("__init__", "__setstate__"):
+        (plain,) = getattr(module, name).__closure__
+        setattr(module, name, plain.cell_contents)
+    module.___needs_generation_tag_patch = True
+
+
 @pytest.fixture
 def no_collections() -> Iterator[None]:
     """For tests that watch when things die: when cyclic garbage goes is outside the promise."""

@@ -82,8 +82,8 @@ def _small_heap() -> None:
 
 @pytest.fixture(autouse=True)
 def _no_module_is_noted() -> Iterator[None]:
-    """Once torch.compile was used, each module that is made is noted, by calls that a trace leaves to CPython: what later
-    tests count would depend on who came before.
+    """Once torch.compile was used, each module that is made is noted, by calls that a trace leaves to CPython. So what
+    later tests count would depend on who came before.
     """
     yield
     torch = sys.modules.get("torch")

@@ -96,6 +96,16 @@ def load(path: str | os.PathLike[str], fn: Callee) -> Callee:
     Raises:
         CacheError: the file is none, is damaged, was made under other versions or options, or is of other code; the
             message names what differs, with both values.
+
+    Example:
+        >>> import pathlib, tempfile, pijit
+        >>> def step(x):
+        ...     return 3 * x + 1
+        >>> with tempfile.TemporaryDirectory() as place:
+        ...     pijit.save(step, pathlib.Path(place, "step.pijit"), inputs=[(2,)])
+        ...     fast = pijit.load(pathlib.Path(place, "step.pijit"), step)
+        >>> fast(5)
+        16
     """
     file = Path(path).absolute()
     _adapters.ensure()  # the environment names the adapter

@@ -61,9 +61,9 @@ Written by hand, from `--report` and `PIJIT_LOG=record,recompiles,exits`, for ru
   (tabular_mlp).
 - **The hook.** An empty Python call takes about three times as long under it. Programs that call much outside of
   replays lose by that, and no recording shows it: Lightning makes about 400,000 calls a second, 0.2 to 0.4 µs longer
-  each. Where calls lose more than replays are thought to gain the hook goes out, for seconds at a time: then a run loses
-  a twentieth at first and less later. What replays gain is known from a few calls that were compared, with an error:
-  where gain and loss are near each other some runs stay in and others do not.
+  each. Where calls lose more than replays are thought to gain, the hook goes out for seconds at a time: then a run
+  loses a twentieth at first and less later. What replays gain is known from a few calls that were compared, with an
+  error: where gain and loss are near each other some runs stay in and others do not.
 - **Replays that are left.** skorch copies a history that grows; pyro reads a stack of contexts, which the trace itself
   has filled, behind an opaque call: every replay of `svi` is left there.
 - **Opaque calls.** Samplers of random numbers in C, NumPy and environments; torch's engine of autograd is one in each

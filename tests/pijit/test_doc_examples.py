@@ -16,13 +16,17 @@ CASES = {
     for test in FINDER.find(thing, f"pijit.{name}", globs={})
 }
 CASES |= {test.name: test for test in FINDER.find(type(pijit.config), "pijit.config", globs={})}
-COMPILES = {"pijit.backends", "pijit.region", "pijit.register_backend"}  # with graphs of torch
+COMPILES = {"pijit.backends", "pijit.lazy", "pijit.region", "pijit.register_backend"}  # with graphs of torch
+
+
+def needs_torch(test):
+    return any("torch" in example.source for example in test.examples)
 
 
 @pytest.mark.parametrize(
     "name",
     [
-        pytest.param(name, marks=[pytest.mark.torch] if name in COMPILES else [])
+        pytest.param(name, marks=[pytest.mark.torch] if name in COMPILES or needs_torch(test) else [])
         for name, test in CASES.items()
         if test.examples
     ],

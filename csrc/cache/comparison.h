@@ -17,6 +17,9 @@
 
 namespace pijit {
 
+// Times that CPython takes, of replays that were not compared yet: what is hoped for, until that is known.
+constexpr double kHopedRatio = 0.8;
+
 // What tells how long a call may take: its way (0: no trace takes it), and how much its arguments hold: elements of
 // tensors; lengths of containers and numbers.
 struct CallForm {

@@ -65,10 +65,7 @@ Ledger::Verdict Ledger::judge(bool hasty) {
   std::vector<Sample> counted = timed_;
   if (keep_coming || retries_) counted.insert(counted.end(), late_.begin(), late_.end());
   const Comparison comparison(plains_, counted, first);
-  plain_ = median_time(plains_);
-  ratio_ = comparison.ratio().value;
-  replay_ratio_ = comparison.ended_ratio();
-  latest_ = comparison.all();
+  tell(comparison);
   alike_ = latest_.count;
   const Rounds rounds = look_at(comparison, first);
   wait_ = rounds.seen == rounds_ && rounds.clear == rounds_ ? 0 : kBetween;
@@ -93,16 +90,23 @@ bool Ledger::loses(const Comparison& comparison, uint8_t first, bool hasty) cons
 
 // The calls of the rounds so far have lost much, all that are like plain ones.
 bool Ledger::loses_much() {
-  if (timed_.size() < kFewLost || plains_.size() < kFewLost) return false;
+  double taken = 0;
+  for (const Sample& sample : timed_) taken += std::exp(sample.time);
+  if (taken < kMuchLost || timed_.size() < kFewLost || plains_.size() < kFewLost) return false;
   const Comparison comparison(plains_, timed_, 0);
   const Comparison::Shift ratio = comparison.ratio();
   const double lost = (ratio.value - 1) * static_cast<double>(ratio.count) * median_time(plains_);
   if (ratio.count < kFewLost || lost < kMuchLost || comparison.least() < std::log(kEachLost)) return false;
-  ratio_ = ratio.value;
-  replay_ratio_ = comparison.ended_ratio();
-  plain_ = median_time(plains_);
-  latest_ = comparison.all();
+  tell(comparison);
   return true;
+}
+
+// What a verdict is about.
+void Ledger::tell(const Comparison& comparison) {
+  plain_ = median_time(plains_);
+  ratio_ = comparison.ratio().value;
+  replay_ratio_ = comparison.ended_ratio();
+  latest_ = comparison.all();
 }
 
 // Calls that no replay took to its end, or that were recorded, take more than all others gain.

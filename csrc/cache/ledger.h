@@ -112,6 +112,7 @@ class Ledger {
   bool loses(const Comparison& comparison, uint8_t first, bool hasty) const;
   bool loses_in_sum(const Comparison& comparison, uint8_t first) const;
   bool loses_much();
+  void tell(const Comparison& comparison);
   Verdict judge_again() const;
   Rounds look_at(const Comparison& comparison, uint8_t first) const;
   void learn(Comparison::Shift shift) noexcept;

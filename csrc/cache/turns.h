@@ -58,8 +58,8 @@ class TurnRounds {
   double ratio() const noexcept;
   // Seconds by which a turn is shorter than in CPython; a little, as long as that is not known.
   double gain() const noexcept {
-    constexpr double kHoped = 0.2;
-    return verdict_ == Verdict::kNone ? kHoped * (plain_ > 0 ? plain_ : compared_) : compared_ * (1 - ratio());
+    if (verdict_ != Verdict::kNone) return compared_ * (1 - ratio());
+    return (plain_ > 0 ? plain_ : compared_) * (1 - kHopedRatio);
   }
   // The same as the ledger tells it (cache/ledger.h).
   Comparison::Shift known() const noexcept;

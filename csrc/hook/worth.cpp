@@ -16,7 +16,6 @@ constexpr uint64_t kCallsOfWindow = 32'768;  // calls
 // tenth longer. For f(x) in a loop it is less than half of that, since all that the hook reads is in the cache.
 constexpr double kLossOfCall = 200e-9;
 constexpr double kLossAtFirst = 0.05;  // seconds that may be lost beside the share
-constexpr double kHoped = 0.8;         // times that CPython takes, of replays that were not compared yet
 constexpr double kKeptGain = 1;        // seconds of gains that later losses may use up
 constexpr double kLongestRest = 10;    // seconds of one rest
 
@@ -36,8 +35,8 @@ uint64_t& hook_share() noexcept {
 }
 
 void note_gain(const Root& root, bool ended) noexcept {
-  const double known = ended ? root.ledger.replay_ratio() : root.ledger.ratio();
-  const double ratio = known > 0 ? known : ended ? kHoped : 1;
+  double ratio = ended ? root.ledger.replay_ratio() : root.ledger.ratio();
+  if (ratio == 0) ratio = ended ? kHopedRatio : 1;
   note_gained(root.plain_call() * (1 - ratio));
 }
 

@@ -129,7 +129,7 @@ void note_miss(Root& root, cpython::Frame* frame, bool is_used) {
   stats().guard_failures += 1;
   root.in_a_row.misses += 1;
   if (!is_used && !logs(Channel::kGuards) && !std::has_single_bit(root.counts.misses)) return;
-  const std::shared_ptr<Trace> trace = root.traces.back();  // describing numbers lets signal handlers run: may reset
+  const std::shared_ptr<Trace> trace = root.traces.back();  // stays alive while it is described
   RegisterFile registers(trace->regs.size());
   if (registers.get() == nullptr) return;
   load_inputs(*trace, frame, registers.get());

@@ -30,6 +30,15 @@ std::string hex(uint64_t number) {
   return text;
 }
 
+// Without PyObject_Repr, which lets signal handlers run, as do the digits of a long int: what a handler changes may free
+// the objects that are being told about, and its exception would be lost.
+Ref repr_of(PyObject* object) {
+  if (!PyLong_CheckExact(object)) return Ref::steal(Py_TYPE(object)->tp_repr(object));
+  int overflow = 0;
+  const long long number = PyLong_AsLongLongAndOverflow(object, &overflow);
+  return Ref::steal(overflow == 0 ? PyUnicode_FromFormat("%lld", number) : PyNumber_ToBase(object, 16));
+}
+
 // The name of the module whose globals a dict has; empty: it is another object.
 std::string module_of(PyObject* object) {
   static PyObject* const name = PyUnicode_InternFromString("__name__");
@@ -51,7 +60,7 @@ bool prints_itself(PyObject* object) {
 std::string describe(PyObject* object) {
   if (object == nullptr) return "nothing";
   if (prints_itself(object)) {
-    Ref text = Ref::steal(PyObject_Repr(object));
+    const Ref text = repr_of(object);
     if (!text) PyErr_Clear();
     return shortened(text_of(text.get()));
   }

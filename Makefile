@@ -95,7 +95,7 @@ run: setup ## compare eager, pijit and torch.compile on real models: prints a ta
 test: test-checked test-release ## all tests but the slow ones on the checked build; real models on the installed one
 
 test-checked: $(CHECKED)/.built
-	cd $(CHECKED)/stage && PYTHONPATH=$(ROOT)/$(CHECKED)/stage $(PYTEST_ALL) -m "not slow" $(TESTS)
+	cd $(CHECKED)/stage && PYTHONPATH=$(ROOT)/$(CHECKED)/stage $(PYTEST_ALL) --durations 40 -m "not slow" $(TESTS)
 
 # Slow, but nothing else says whether what users get does what users do.
 test-release: setup

@@ -5,8 +5,10 @@ carried back through the operators that made it. A view is made anew where it is
 parameter holds at the end stands in `Graph.updates`. (The way is that of torch's functionalisation.)
 """
 
+import math
 from collections.abc import Iterable
 from dataclasses import replace
+from typing import Any
 
 from pijit.errors import ExportError
 from pijit.graph.model import Argument, Graph, Node, Slice, Value, branches, regions, replaced, values_of
@@ -131,24 +133,60 @@ class _Functional:
             self._current[held.name] = new
 
     def _update(self, node: Node) -> None:
-        """A batch_norm in training gives its new running statistics as results."""
-        if node.op == "instance_norm":
-            raise ExportError(
-                f"{node.place}{': ' if node.place else ''}instance_norm writes to its running statistics, which this "
-                "format cannot say without writing; call the module in evaluation (`module.eval()`), or make it with "
-                "track_running_stats=False"
-            )
+        """A norm in training gives its new running statistics as results."""
         own = [node.arguments["mean"], node.arguments["variance"]]
         assert all(isinstance(each, Value) for each in own)
-        new = tuple(self._fresh(each) for each in own if isinstance(each, Value))
-        results = (*(*node.results, None, None)[:3], *new)
-        arguments, changes = self._arguments(node), {"origin": "", "writes": (), "aliases": ()}
-        self._nodes.append(
-            replace(node, op="functional_batch_norm", arguments=arguments, results=results, **changes)  # type: ignore[arg-type]
-        )
+        new = [self._fresh(each) for each in own if isinstance(each, Value)]
+        if node.op == "instance_norm":
+            self._instance_norm(node, new)
+        else:
+            results = (*(*node.results, None, None)[:3], *new)
+            self._add_batch_norm(node, self._arguments(node), results)
         for target, value in zip(own, new, strict=True):
             assert isinstance(target, Value)
             self._store(node, target, value)
+
+    def _add_batch_norm(self, node: Node, arguments: dict[str, Argument], results: tuple[Value | None, ...]) -> None:
+        changes = {"op": "functional_batch_norm", "origin": "", "writes": (), "aliases": ()}
+        self._nodes.append(replace(node, arguments=arguments, results=results, **changes))  # type: ignore[arg-type]
+
+    def _instance_norm(self, node: Node, new: list[Value]) -> None:
+        """As torch computes it: a batch_norm of one example that has the channels of all examples, one after another.
+
+        Its new statistics are one for each channel of each example, and the mean over the examples is what is held.
+        """
+        arguments = self._arguments(node)
+        x = arguments["x"]
+        if not isinstance(x, Value) or x.shape is None:
+            raise self._no_way(node, "writes to its running statistics for sizes that are not known")
+        place = {"region": node.region, "file": node.file, "line": node.line}
+
+        def add(op: str, taken: dict[str, Argument], result: Value | None = None, shape: Any = None) -> Value:
+            value = result or self._fresh(replace(x, shape=shape) if op != "size" else Value(f"{x.name}_size", "int"))
+            self._nodes.append(Node(op, taken, (value,), **place))  # type: ignore[arg-type]
+            return value
+
+        sizes = [
+            size if isinstance(size, int) else add("size", {"x": x, "axis": axis}) for axis, size in enumerate(x.shape)
+        ]
+        batch, joined = sizes[0], (1, -1, *sizes[2:])
+        known = [size for size in x.shape[:2] if isinstance(size, int)]
+        one = (1, math.prod(known) if len(known) == 2 else "*".join(map("({})".format, x.shape[:2])), *x.shape[2:])
+        for name in ("weight", "bias", "mean", "variance"):
+            if isinstance(each := arguments[name], Value):
+                arguments[name] = add("tile", {"x": each, "repeats": (batch,)}, shape=one[1:2])
+        arguments["x"] = add("reshape", {"x": x, "shape": joined}, shape=one)
+        arguments["training"] = arguments.pop("use_input_stats")
+        made = [
+            self._fresh(replace(value, shape=shape))
+            for value, shape in zip((x, *new), (one, one[1:2], one[1:2]), strict=True)
+        ]
+        self._add_batch_norm(node, arguments, (made[0], None, None, *made[1:]))
+        if node.results[0] is not None:
+            add("reshape", {"x": made[0], "shape": tuple(sizes)}, node.results[0])
+        for value, after in zip(new, made[1:], strict=True):
+            rows = add("reshape", {"x": after, "shape": (batch, -1)}, shape=x.shape[:2])
+            add("mean", {"x": rows, "axis": 0}, value)
 
     def _store(self, writer: Node, target: Value, new: Value) -> None:
         """`target` holds `new` from now on, and so does what it is a view of."""

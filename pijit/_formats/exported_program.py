@@ -11,6 +11,8 @@ Decisions on data and loops are torch's `cond` and `while_loop`. Their gradients
 no turn is zero (torch 2.13).
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,9 +21,11 @@ from pijit._formats._whole_graph import check_whole
 from pijit._formats.fx import check_branches
 from pijit._formats.fx.branches import BranchLowering
 from pijit.errors import ExportError
+from pijit.graph.build.forms_without_data import RECURRENT
 from pijit.graph.model import Graph, Value
 from pijit.graph.model.branches import all_nodes, check_dtypes, check_turns, has_branches, is_branch
 from pijit.graph.model.sizes import example_shape, folded
+from pijit.graph.torch_calls import function_at
 
 NAME = "exported_program"
 PACKAGES = ("torch",)
@@ -105,7 +109,24 @@ def _program(module: Any, examples: tuple[Any, ...], shapes: list[Any]) -> Any:
     import torch
 
     free = tuple(shapes) if any(shapes) else None
-    return torch.export.export(module, examples, dynamic_shapes=free, strict=False)
+    with _turns_are_free():
+        return torch.export.export(module, examples, dynamic_shapes=free, strict=False)
+
+
+@contextmanager
+def _turns_are_free() -> Iterator[None]:
+    """Torch takes the sizes of recurrent layers from forms of pijit; its own go through all turns and so fix them."""
+    operators = [(function_at(path), form) for path, form in RECURRENT.items()]
+    known = [dict(operator.py_kernels) for operator, _ in operators]
+    for operator, form in operators:
+        operator.py_kernels.update(dict.fromkeys(operator.py_kernels, form))
+        operator._dispatch_cache.clear()
+    try:
+        yield
+    finally:
+        for (operator, _), kernels in zip(operators, known, strict=True):
+            operator.py_kernels.update(kernels)
+            operator._dispatch_cache.clear()
 
 
 def _failed(graph: Graph, error: Exception) -> ExportError:

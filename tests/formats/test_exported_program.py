@@ -102,6 +102,24 @@ def test_a_size_with_a_range():
         module(torch.zeros(2, 4))
 
 
+@pytest.mark.parametrize(
+    "layer",
+    [
+        torch.nn.LSTM(6, 7, 2),
+        torch.nn.LSTM(6, 7, batch_first=True, bidirectional=True),
+        torch.nn.GRU(6, 7),
+        torch.nn.RNN(6, 7, nonlinearity="relu"),
+        torch.nn.RNN(6, 7, batch_first=True),
+    ],
+)
+def test_recurrent_layers_have_any_number_of_turns(tmp_path, layer):
+    operator = torch.ops.aten.lstm.input
+    kernels = dict(operator.py_kernels)
+    path = pijit.export(layer, torch.randn(5, 2, 6), format="exported_program", path=tmp_path / "layer.pt2")
+    assert operator.py_kernels == kernels  # torch's own again
+    check(tmp_path, path, layer, [(torch.randn(*sizes, 6),) for sizes in ((5, 2), (4, 3), (9, 1), (1, 2))])
+
+
 def test_sizes_that_are_equal():
     add = Node("add", {"x": X, "y": Z}, (Y,), "aten::add.Tensor")
     module = pijit.export(graph(add, inputs=(X, Z)), format="exported_program").module()

@@ -23,10 +23,14 @@ def _layers(
     return x.new_empty((*x.shape[:2], width)), *(each.new_empty(each.shape) for each in states)
 
 
+# Recurrent layers.
+RECURRENT: Mapping[str, Callable[..., Any]] = {
+    f"torch.ops.aten.{name}.input": _layers for name in ("lstm", "gru", "rnn_tanh", "rnn_relu")
+}
 # What torch does not know without data.
 _UNKNOWN = ("cov.default", "corrcoef.default", "fake_quantize_per_tensor_affine.default")
 # By the paths of the operators.
 FORMS: Mapping[str, Callable[..., Any]] = {
-    **{f"torch.ops.aten.{name}.input": _layers for name in ("lstm", "gru", "rnn_tanh", "rnn_relu")},
+    **RECURRENT,
     **{f"torch.ops.aten.{name}": OWN[f"torch.ops.aten.{name}"] for name in _UNKNOWN},
 }

@@ -120,6 +120,21 @@ def test_recurrent_layers_have_any_number_of_turns(tmp_path, layer):
     check(tmp_path, path, layer, [(torch.randn(*sizes, 6),) for sizes in ((5, 2), (4, 3), (9, 1), (1, 2))])
 
 
+def padded(x):
+    rows = max(x.shape[0], 4)
+    return x.repeat(rows, 1) * min(x.shape[1], 7) + math.ceil(x.shape[0] / 2) * math.floor(x.shape[1] / 3)
+
+
+def cut(x):
+    return x[: math.ceil(x.shape[0] / 2)] * max(x.shape[1], 2.5)
+
+
+@pytest.mark.parametrize("fn", [padded, cut])
+def test_functions_of_sizes(tmp_path, fn):
+    path = pijit.export(fn, torch.ones(5, 6), format="exported_program", path=tmp_path / "fn.pt2")
+    check(tmp_path, path, fn, [(torch.randn(*sizes),) for sizes in ((5, 6), (3, 9), (8, 11))])
+
+
 def test_sizes_that_are_equal():
     add = Node("add", {"x": X, "y": Z}, (Y,), "aten::add.Tensor")
     module = pijit.export(graph(add, inputs=(X, Z)), format="exported_program").module()
@@ -200,11 +215,11 @@ def test_items_at_numbers_that_a_loop_counts(fn):
 
 def test_what_torch_does_not_write_is_an_error_of_the_export(tmp_path):
     def rounded(x):
-        return x * math.ceil(x.size(0) / 2)
+        return x * round(x.size(0) / 3, 1)
 
     x = torch.rand(3, 2)
     graph = pijit.graph.capture(rounded, x)
     assert torch.equal(pijit.export(graph, format="exported_program").module()(x), rounded(x))
-    with pytest.raises(ExportError, match=r"torch\.export\.save does not write this program: .*ceil.*path="):
+    with pytest.raises(ExportError, match=r"torch\.export\.save does not write this program: .*round.*path="):
         pijit.export(graph, format="exported_program", path=tmp_path / "no.pt2")
     assert not list(tmp_path.iterdir())

@@ -7,6 +7,7 @@ from typing import Any
 
 from pijit._formats.fx.data_numbers import DataNumbers, has_functions
 from pijit._formats.fx.indexing import is_by_number, item
+from pijit._formats.fx.traced_numbers import traced
 from pijit.errors import ExportError
 from pijit.graph.model import Graph, Node, Region, Slice, Token, Value
 from pijit.graph.model.branches import has_branches, is_branch
@@ -56,6 +57,7 @@ class Lowering:
         self.region = ""  # of the node of the graph that is made
         self.paths: dict[Any, str] = {}  # by node of FX the module that called it
         self.deciding = deciding(graph)
+        self.makers = {value.name: node for node in graph.nodes for value in node.results if value is not None}
         self.traced = format != NAME  # torch.export runs the module without data
         self.numbers = DataNumbers(graph, self.call, self.argument, given, self.traced)
         self.held: dict[str, Any] = {}
@@ -151,6 +153,10 @@ class Lowering:
             return
         if self.traced and result is not None and is_by_number(node, self.numbers):
             self.made[result.name] = item(self, node)
+            return
+        number = traced(self, node) if self.traced and node.op in NUMBERS and result is not None else None
+        if number is not None and result is not None:
+            self.made[result.name] = number
             return
         call = torch_call(node, self.format)
         args = tuple(self.number_as_tensor(node, call.function, at, each) for at, each in enumerate(call.args))

@@ -24,7 +24,6 @@ from pijit.compilers._decided import Declines, Limit
 from pijit.compilers._exact import Exact
 from pijit.errors import BackendError, PijitError, UsageError
 from pijit.graph.model import Graph, Node, place_of
-from pijit.graph.model.branches import decline
 
 # Relative and absolute difference that is allowed, by dtype; a dtype without a row has to be equal.
 Tolerance = Mapping[str, tuple[float, float]]
@@ -180,6 +179,7 @@ class Backend:
         devices: kinds of devices whose tensors it takes; empty: of all.
         raises: its operators raise where those of torch do, for the same data; else what decides that is looked at
             beside the plan (`_decided`).
+        branches: it has the nodes "cond" and "while"; else torch runs them, between compiled code.
         strided: its results have the strides that torch gives them, views included.
         quiet: what it cannot take is for the log alone.
         stalls: importing its package keeps the interpreter from running anything else for a second or longer; "auto"
@@ -202,6 +202,7 @@ class Backend:
     exact: Exact | None = None
     settings: tuple[str, ...] = ()
     tried_in_calls: bool = False
+    branches: bool = False
     strided: bool = False
     quiet: bool = False
     devices: tuple[str, ...] = ("cpu",)
@@ -262,14 +263,12 @@ class Backend:
         Raises:
             BackendError: it is not installed, or cannot take the graph; where operators that it lacks are the reason,
                 the message has the line of the first.
-            ExportError: the graph has branches.
             UsageError: it has no such option.
         """
         from pijit.compilers import _partition, _prepare
 
         options = options or Options()
         self.check(options)
-        decline(graph, f"backend {self.name!r}")
         with reported(self.name):
             parts = _prepare.parts(graph, self, options)
             missing = _prepare.missing(parts.core, self, options)

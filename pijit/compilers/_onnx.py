@@ -15,6 +15,7 @@ class OfOnnx(Backend):
 
     symbolic = True
     remote = True
+    branches = True
     loses_nan: frozenset[str] = frozenset()  # operators of ONNX of which the runtime gives a number for NaN
 
     def lacks(self, graph: Graph) -> tuple[Node, ...]:

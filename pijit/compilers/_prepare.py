@@ -18,8 +18,9 @@ from pijit.compilers import _decided, _partition
 from pijit.compilers._base import Backend, Options, Plan, lacking
 from pijit.compilers._graph_cache import remembered
 from pijit.compilers._torch import module_of
-from pijit.errors import BackendError
+from pijit.errors import BackendError, ExportError
 from pijit.graph.model import Graph, Node, Value, place_of, regions, values_of
+from pijit.graph.model.branches import check_dtypes, check_turns, graphs_of, is_branch
 from pijit.graph.model.memory import SAME, sharing
 from pijit.graph.model.sizes import evaluate, fixed
 from pijit.graph.torch_calls import NUMBERS
@@ -150,13 +151,41 @@ def missing(core: Graph, backend: Backend, options: Options) -> list[int]:
     Raises:
         BackendError: sizes are free, and it does not take one of the operators.
     """
-    left = set(map(id, (*backend.lacks(core), *backend.inexact(core))))
+    left = {id(node) for node in (*backend.lacks(core), *backend.inexact(core)) if not is_branch(node)}
+    left.update(id(node) for node in filter(is_branch, core.nodes) if not _has_branch(backend, node, core))
     if not backend.raises:
         left.update(map(id, _decided.decided(core).left))
+    if not backend.symbolic:
+        left.update(id(node) for node in core.nodes if _varies(node))
     nodes = [node for node in core.nodes if id(node) in left]
     if nodes and options.symbolic:
         raise lacking(backend.name, nodes)
     return _partition.positions(core, nodes)
+
+
+def _varies(node: Node) -> bool:
+    """It is given, or gives, a tensor of which data decide a size, as a loop does that makes it grow."""
+    values = (value for value in (*node.operands, *node.results) if value is not None)
+    return any(isinstance(size, str) for value in values for size in value.shape or ())
+
+
+def _has_branch(backend: Backend, node: Node, core: Graph) -> bool:
+    """A node with graphs in it can be compiled: nothing in it needs torch, or a look at data before the plan runs."""
+    try:
+        check_dtypes(node, backend.name)
+        check_turns(replace(core, nodes=(node,)), backend.name)
+    except ExportError:
+        return False
+    if not backend.branches:
+        return False
+    for graph in graphs_of(node).values():
+        others = (*backend.lacks(graph), *backend.inexact(graph))
+        limits, left = _decided.decided(graph)
+        if limits or left or not all(map(is_branch, others)):
+            return False
+        if not all(_has_branch(backend, each, graph) for each in filter(is_branch, graph.nodes)):
+            return False
+    return True
 
 
 def _constants(core: Graph, options: Options) -> tuple[int, ...]:

@@ -31,6 +31,7 @@ class Inductor(Backend):
     training = True
     symbolic = True
     remote = True
+    branches = True
     exact = _EXACT
 
     def usable(self) -> str | None:

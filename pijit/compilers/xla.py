@@ -35,6 +35,7 @@ class Xla(Backend):
     packages = ("torch", "jax")
     training = True
     remote = True
+    branches = True
 
     def lacks(self, graph: Graph) -> tuple[Node, ...]:
         forms = load("jax")

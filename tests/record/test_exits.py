@@ -21,7 +21,7 @@ REPEATS = 1000  # a program with so many instructions does the same ones over an
 
 
 def some(points: Points) -> Iterable[int]:
-    """One point of each continuation, and others evenly; few of a program that repeats itself, where each costs most."""
+    """One point of each continuation, and others evenly; few of a program that repeats, where each costs most."""
     seen: set[str] = set()
     chosen = set(evenly(SOME if len(points) < REPEATS else VERY_FEW)(points))
     for point, continuations in points.items():

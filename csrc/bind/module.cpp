@@ -162,13 +162,14 @@ void py_set_stance(const std::string& name) {
 
 constexpr const char* kMarks[] = {"", "skip", "opaque", "constant", "enter", "leave"};
 
-// What was recorded through a function that is marked now is forgotten; of a module or an object that is not known.
+// What was recorded through a function, or through the methods of an object, that is marked now is forgotten; of a module
+// or a class that is not known.
 void py_set_mark(py::object thing, const std::string& name, std::string reason) {
   size_t mark = 0;
   while (mark < std::size(kMarks) && name != kMarks[mark]) ++mark;
   if (mark == std::size(kMarks)) throw py::value_error(name);
   if (!set_mark(thing.ptr(), static_cast<Mark>(mark), std::move(reason))) throw py::error_already_set();
-  if (Py_TYPE(thing.ptr()) == &PyFunction_Type) return forget_followed(thing.ptr());
+  if (!PyModule_Check(thing.ptr()) && !PyType_Check(thing.ptr())) return forget_followed(thing.ptr());
   const std::vector<std::shared_ptr<Root>> roots = all_roots();  // what dies meanwhile takes itself off the list
   for (const auto& root : roots) reset_root(*root);
 }

@@ -2,6 +2,7 @@
 #include "cache/root.h"
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include "adapter.h"
@@ -10,6 +11,7 @@
 #include "cpython/objects.h"
 #include "cpython/places.h"
 #include "ir/adapter_slot.h"
+#include "record/marks.h"
 
 namespace pijit {
 namespace {
@@ -246,22 +248,43 @@ void reset_root(Root& root) {
 
 namespace {
 
-// The trace was recorded through this function: it guards the function, or has an operation of its code.
-bool follows(const Trace& trace, PyObject* function) {
-  PyCodeObject* code = reinterpret_cast<PyCodeObject*>(PyFunction_GET_CODE(function));
-  for (const Guard& guard : trace.guards)
-    if (guard.op == GuardOp::kFunction && guard.subject.object() == function) return true;
-  for (const Site& site : trace.sites)
-    if (site.code == code) return true;
-  return false;
-}
+// A function of Python, or the methods of an object.
+class FollowedThing {
+ public:
+  explicit FollowedThing(PyObject* thing) : thing_(thing) {}
+
+  // The trace was recorded through it: the trace guards the function, or has an operation of its code.
+  bool is_in(const Trace& trace) {
+    for (const Guard& guard : trace.guards)
+      if (guard.op == GuardOp::kFunction && has(guard.subject.object())) return true;
+    return std::any_of(trace.sites.begin(), trace.sites.end(), [&](const Site& site) { return has_code(site.code); });
+  }
+
+ private:
+  bool has(PyObject* function) {
+    if (function == thing_) return true;
+    return !PyFunction_Check(thing_) && PyFunction_Check(function) &&
+           has_code(reinterpret_cast<PyCodeObject*>(PyFunction_GET_CODE(function)));
+  }
+  bool has_code(PyCodeObject* code) {
+    if (code == nullptr) return false;
+    if (PyFunction_Check(thing_)) return PyFunction_GET_CODE(thing_) == reinterpret_cast<PyObject*>(code);
+    auto [known, is_new] = methods_.try_emplace(code, false);
+    if (is_new) known->second = is_method_of(code, Py_TYPE(thing_));
+    return known->second;
+  }
+
+  PyObject* thing_;
+  std::map<PyCodeObject*, bool> methods_;  // those that were looked for
+};
 
 }  // namespace
 
-void forget_followed(PyObject* function) {
+void forget_followed(PyObject* thing) {
+  FollowedThing followed(thing);
   const auto follows_it = [&](const Root& root) {
     return std::any_of(root.traces.begin(), root.traces.end(),
-                       [&](const auto& trace) { return follows(*trace, function); });
+                       [&](const auto& trace) { return followed.is_in(*trace); });
   };
   for (const auto& entry : all_entries())
     if (follows_it(*entry)) forget_entry(*entry);

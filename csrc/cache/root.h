@@ -97,7 +97,7 @@ std::shared_ptr<Root> find_root(int id);
 int next_root() noexcept;
 int root_of(PyObject* object) noexcept;
 void reset_root(Root& root);
-// Resets the roots whose traces follow this function.
-void forget_followed(PyObject* function);
+// Resets the roots whose traces follow this function, or a method of this object.
+void forget_followed(PyObject* thing);
 
 }  // namespace pijit

@@ -35,9 +35,8 @@ class Finder {
     return reg;
   }
   bool is_tensor(uint32_t reg) const noexcept { return trace_.regs[reg].rep == Rep::kTensor; }
-  // A number that an operation has read from the data of a tensor differs from call to call, and one that a turn of a
-  // loop sets from turn to turn: a key that had it would hardly ever come again.
-  void end_at_data();
+  // Segments end where these numbers are read, and what is computed of them.
+  void end_at(Vec<bool> numbers, bool at_data);
   Vec<bool> numbers_of_turns() const;
   void note_memory();
   void find_stores();
@@ -97,14 +96,14 @@ Vec<bool> Finder::numbers_of_turns() const {
   return found;
 }
 
-void Finder::end_at_data() {
-  Vec<bool> of_data = numbers_of_turns();
+void Finder::end_at(Vec<bool> numbers, bool at_data) {
   for (uint32_t i = 0; i < steps_.size(); ++i) {
     Step& step = steps_[i];
-    const bool reads = std::any_of(step.reads.begin(), step.reads.end(), [&](uint32_t reg) { return of_data[reg]; });
+    const bool reads = std::any_of(step.reads.begin(), step.reads.end(), [&](uint32_t reg) { return numbers[reg]; });
     if (reads) step.kind = Kind::kOther;
-    if (!reads && (step.kind != Kind::kOther || trace_.nodes[i].op != Op::kAdapter)) continue;
-    for (uint32_t reg : step.writes) of_data[reg] = !is_tensor(reg);
+    const bool of_data = at_data && step.kind == Kind::kOther && trace_.nodes[i].op == Op::kAdapter;
+    if (!reads && !of_data) continue;
+    for (uint32_t reg : step.writes) numbers[reg] = !is_tensor(reg);
   }
 }
 
@@ -212,11 +211,15 @@ std::shared_ptr<Segments> Finder::run() {
   const Vec<bool> levels = in_levels(steps_);
   for (size_t i = 0; i < steps_.size(); ++i)
     if (levels[i] || (i < varying_.size() && varying_[i])) steps_[i].kind = Kind::kOther;
-  end_at_data();
-  find_stores();
-  note_memory();
+  // A number that a turn of a loop sets differs from turn to turn, and one that an operation has read from the data of a
+  // tensor from call to call: a key that had it would hardly ever come again. Code for a stretch reads the data itself.
+  const Vec<bool> of_turns = numbers_of_turns();
+  end_at(of_turns, false);
   for (const Step& step : steps_) found->operators += step.kind == Kind::kOperator;
   std::vector<Segment> stretches = find_stretches(trace_, steps_, seen_);
+  end_at(of_turns, true);
+  find_stores();
+  note_memory();
   for (Segment& each : stretches) each.region = regions_.at(each.first);
   auto stretch = stretches.begin();
   for (uint32_t first = 0; first < steps_.size();) {

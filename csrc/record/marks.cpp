@@ -32,7 +32,17 @@ const Marked* find(PyObject* key) noexcept {
   return row == marked_things().end() ? nullptr : &row->second;
 }
 
-// The code was written in the body of the object's class or of one of its bases: `Net.forward` belongs to `Net`.
+// Called when something marked dies; `self` is the key of its mark.
+PyObject* on_death(PyObject* self, PyObject*) {
+  auto row =
+      marked_things().extract(static_cast<PyObject*>(PyLong_AsVoidPtr(self)));  // its references are dropped last
+  Py_RETURN_NONE;
+}
+
+PyMethodDef g_on_death = {"marked_died", on_death, METH_O, nullptr};
+
+}  // namespace
+
 bool is_method_of(PyCodeObject* code, PyTypeObject* type) noexcept {
   PyObject* mro = type->tp_mro;
   for (Py_ssize_t i = 0; mro != nullptr && i < PyTuple_GET_SIZE(mro); ++i) {
@@ -46,17 +56,6 @@ bool is_method_of(PyCodeObject* code, PyTypeObject* type) noexcept {
   }
   return false;
 }
-
-// Called when something marked dies; `self` is the key of its mark.
-PyObject* on_death(PyObject* self, PyObject*) {
-  auto row =
-      marked_things().extract(static_cast<PyObject*>(PyLong_AsVoidPtr(self)));  // its references are dropped last
-  Py_RETURN_NONE;
-}
-
-PyMethodDef g_on_death = {"marked_died", on_death, METH_O, nullptr};
-
-}  // namespace
 
 bool set_mark(PyObject* thing, Mark mark, std::string reason) {
   PyObject* key = key_of(thing);

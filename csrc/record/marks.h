@@ -21,6 +21,8 @@ enum class Mark : uint8_t {
   kLeave,     // ends it
 };
 
+// The code was written in the body of the class or of one of its bases: `Net.forward` belongs to `Net`.
+bool is_method_of(PyCodeObject* code, PyTypeObject* type) noexcept;
 // Marks a Python function, a module or an object; kNone takes the mark away. False with an error set.
 bool set_mark(PyObject* thing, Mark mark, std::string reason);
 // The mark of a call of the function whose first argument is `first` (null: none, or unknown). Costs nothing where

@@ -140,6 +140,8 @@ def test_a_step_whose_numbers_come_from_tensors(counting: Counting, backend: str
         pytest.skip(f"{backend} is not there")
     pair = Pair(counting, make=adamw, backend=backend)
     pair.settle()
+    (segment,) = pair.trace.segments
+    assert segment.share == 1
 
     def runs() -> int:
         return sum(plan.runs for key in pair.trace.segments[0].keys for plan in key.plans)

@@ -270,6 +270,34 @@ def test_an_object(mark):
         pijit.jit(one)
 
 
+class Wider(Layer):
+    """Calls a method that it has from its base."""
+
+    def around(self, x):
+        return self.forward(x)
+
+
+@pytest.mark.parametrize("mark", ["skip", "opaque"])
+def test_an_object_leaves_the_traces_of_others_alone(mark):
+    """Only what was recorded through its methods, or those of its bases, is recorded again."""
+    wider, layer = Wider(1), Layer(2)
+    through = pijit.jit(lambda x: wider.around(x))
+    of_base = pijit.jit(lambda x: layer(x))
+    beside = pijit.jit(lambda x: (outer(x), inner(x)))
+    calls = {through: [1, 1], of_base: [1, 2], beside: (([1], 1), [1])}
+    for fast, expected in calls.items():
+        assert [fast(1) for _ in range(3)] == [expected] * 3
+    kept = pijit.traces(beside)
+    MARKS[mark](wider)
+    assert pijit.traces(through) == pijit.traces(of_base) == ()
+    assert len(kept) == len(pijit.traces(beside)) == 1
+    assert pijit.status(beside).state == "replaying"
+    for fast, expected in calls.items():
+        assert [fast(1) for _ in range(3)] == [expected] * 3
+    assert left_out(through) == {1}
+    assert left_out(of_base) == left_out(beside) == {0}
+
+
 def test_a_jitted_object_is_given_back_first():
     layer = pijit.jit(Layer(1))
     with pytest.raises(UsageError, match=r"Layer object was jitted; .* or pijit\.unjit\(\) it"):

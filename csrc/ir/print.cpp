@@ -32,7 +32,7 @@ std::string hex(uint64_t number) {
 
 // Without PyObject_Repr, which lets signal handlers run, as do the digits of a long int: what a handler changes may free
 // the objects that are being told about, and its exception would be lost.
-Ref repr_of(PyObject* object) {
+Ref quiet_repr(PyObject* object) {
   if (!PyLong_CheckExact(object)) return Ref::steal(Py_TYPE(object)->tp_repr(object));
   int overflow = 0;
   const long long number = PyLong_AsLongLongAndOverflow(object, &overflow);
@@ -60,7 +60,7 @@ bool prints_itself(PyObject* object) {
 std::string describe(PyObject* object) {
   if (object == nullptr) return "nothing";
   if (prints_itself(object)) {
-    const Ref text = repr_of(object);
+    const Ref text = quiet_repr(object);
     if (!text) PyErr_Clear();
     return shortened(text_of(text.get()));
   }

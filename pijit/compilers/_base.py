@@ -180,6 +180,8 @@ class Backend:
         raises: its operators raise where those of torch do, for the same data; else what decides that is looked at
             beside the plan (`_decided`).
         branches: it has the nodes "cond" and "while"; else torch runs them, between compiled code.
+        turns: layers that repeat so often, or more, are compiled once, as a loop over stacked weights; 0: never.
+        turn_bytes: such a loop copies the weights of a turn, and wins where they have no more bytes; 0: any number.
         strided: its results have the strides that torch gives them, views included.
         quiet: what it cannot take is for the log alone.
         stalls: importing its package keeps the interpreter from running anything else for a second or longer; "auto"
@@ -203,6 +205,8 @@ class Backend:
     settings: tuple[str, ...] = ()
     tried_in_calls: bool = False
     branches: bool = False
+    turns: int = 0
+    turn_bytes: int = 0
     strided: bool = False
     quiet: bool = False
     devices: tuple[str, ...] = ("cpu",)

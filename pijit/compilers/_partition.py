@@ -6,6 +6,7 @@ Rules:
    nodes stand in the program.
 2. The graph writes to nothing, so that nodes may change places. One that draws random numbers is not put in a piece.
 3. A piece with next to nothing to compile is run by torch.
+4. Layers that repeat in a piece are a loop, for a backend that gains by it (`Backend.turns`).
 """
 
 import shutil
@@ -19,6 +20,7 @@ from pijit.compilers._base import Backend, Options, Plan, Unsupported, lacking
 from pijit.errors import BackendError
 from pijit.graph.model import Graph, Node, Value, place_of, regions
 from pijit.graph.model.memory import VIEWS
+from pijit.passes.layers_as_loop import Looped, looped
 
 _LEAST = 2  # operators that are worth a call of compiled code
 _MOST = 8  # compiled pieces; more are calls of next to nothing
@@ -107,11 +109,11 @@ def build(graph: Graph, backend: Backend, options: Options, directory: Path, mis
         for each in directory.iterdir():
             shutil.rmtree(each) if each.is_dir() else each.unlink()
         if not missing:
-            backend.build(graph, options, directory)
+            _build(backend, graph, options, directory)
         for at, piece in enumerate(partition(graph, backend.name, missing) if missing else ()):
             if piece.compiled:
                 (directory / str(at)).mkdir()
-                backend.build(piece.graph, options, directory / str(at))
+                _build(backend, piece.graph, options, directory / str(at))
         return missing
 
     return _without_unsupported(build_all, graph, options, missing)
@@ -138,10 +140,10 @@ def _name(node: Node) -> str:
 def load(graph: Graph, backend: Backend, options: Options, directory: Path, missing: Sequence[int]) -> Plan:
     """As `Backend.load`, of what `build` has made."""
     if not missing:
-        return backend.load(graph, options, directory)
+        return _load(backend, graph, options, directory)
     pieces = partition(graph, backend.name, missing)
     plans = [
-        backend.load(piece.graph, options, directory / str(at)) if piece.compiled else _by_torch(piece.graph)
+        _load(backend, piece.graph, options, directory / str(at)) if piece.compiled else _by_torch(piece.graph)
         for at, piece in enumerate(pieces)
     ]
     return _together(graph, backend.name, options, pieces, plans, missing)
@@ -152,12 +154,48 @@ def make(graph: Graph, backend: Backend, options: Options, missing: list[int]) -
 
     def make_all(missing: list[int]) -> Plan:
         if not missing:
-            return backend.make(graph, options)
+            return _make(backend, graph, options)
         pieces = partition(graph, backend.name, missing)
-        plans = [backend.make(each.graph, options) if each.compiled else _by_torch(each.graph) for each in pieces]
+        plans = [_make(backend, each.graph, options) if each.compiled else _by_torch(each.graph) for each in pieces]
         return _together(graph, backend.name, options, pieces, plans, missing)
 
     return _without_unsupported(make_all, graph, options, missing)
+
+
+def _looped(backend: Backend, graph: Graph, options: Options) -> Looped | None:
+    """The graph with a loop in the place of layers, where the backend gains by it."""
+    if not backend.turns or options.fold or graph.symbols:
+        return None
+    return looped(graph, backend.turns, backend.turn_bytes)
+
+
+def _build(backend: Backend, graph: Graph, options: Options, directory: Path) -> None:
+    loop = _looped(backend, graph, options)
+    backend.build(graph if loop is None else loop.graph, options, directory)
+
+
+def _load(backend: Backend, graph: Graph, options: Options, directory: Path) -> Plan:
+    loop = _looped(backend, graph, options)
+    return _bound(backend.load(graph if loop is None else loop.graph, options, directory), loop)
+
+
+def _make(backend: Backend, graph: Graph, options: Options) -> Plan:
+    loop = _looped(backend, graph, options)
+    return _bound(backend.make(graph if loop is None else loop.graph, options), loop)
+
+
+def _bound(plan: Plan, loop: Looped | None) -> Plan:
+    """The plan, to be bound to the weights that are stacked; the stacks are copies."""
+    rebind = plan._rebind
+    if loop is None or rebind is None:
+        return plan
+
+    def both(weights: Mapping[str, Any]) -> bool:
+        rebind(loop.bound(weights))
+        return False
+
+    plan._rebind, plan.shares_weights = both, False
+    return plan
 
 
 def _by_torch(graph: Graph) -> Plan:

@@ -29,6 +29,7 @@ class Inductor(Backend):
     doc = "torch.compile's compiler, ahead of time: inference with free sizes, and whole training steps"
     install = "pip install torch && apt install g++"
     training = True
+    turns = 6
     symbolic = True
     remote = True
     branches = True

@@ -48,6 +48,7 @@ class OnnxRuntime(OfOnnx):
     install = "pip install onnx onnxruntime"
     packages = ("torch", "onnx", "onnxruntime")
     training = True
+    turns = 6
     exact = _EXACT
 
     def load(self, graph: Graph, options: Options, directory: Path) -> Plan:

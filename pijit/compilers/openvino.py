@@ -48,6 +48,8 @@ class OpenVino(OfOnnx):
     folds = True
     doc = "Intel's runtime: fast inference on the CPU with free sizes, and whole training steps"
     training = True
+    turns = 6
+    turn_bytes = 1 << 20
     install = "pip install onnx openvino"
     packages = ("torch", "onnx", "openvino")
     # Its kernels take NaN for a number.

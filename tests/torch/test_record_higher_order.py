@@ -5,6 +5,7 @@ Nothing of pijit is among the keys that code of torch's can see.
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -149,6 +150,19 @@ def test_as_plain(f: Any, needs_grad: bool, found: str) -> None:
         made = [tried(fast, x) for x in inputs]
     assert [same(*pair) for pair in zip(plain, made, strict=True)] == [True] * 6, (plain, made)
     assert keys() == before
+
+
+@pytest.mark.parametrize("f", [chosen, counted, scanned, mapped], ids=lambda f: f.__name__)
+def test_a_recording_has_one_call_whichever_way_it_goes(f: Any) -> None:
+    fast = pijit.jit(lambda x: f(x.tanh() * 3))
+    with torch.no_grad():
+        for shift in (0, 0, 9, 9, 1, 0):
+            x = torch.arange(6.0).reshape(2, 3) - shift
+            assert same(tried(fast, x), tried(f, x.tanh() * 3))
+    (trace,) = pijit.traces(fast)
+    text = str(trace)
+    assert len(re.findall("# opaque call", text)) == 1
+    assert "dynamo" not in text
 
 
 def test_an_exported_program_that_holds_one() -> None:

@@ -304,7 +304,7 @@ def _leaves(thing: Any, around: set[int]) -> Iterator[Any]:
     elif isinstance(thing, list | tuple):
         parts = thing
     elif hasattr(thing, "__dict__") and not hasattr(thing, "named_parameters"):
-        parts = [each for each in vars(thing).values() if not isinstance(each, bool | int | float)]
+        parts = vars(thing).values()
     for part in parts:
         yield from _leaves(part, around | {id(thing)})
 

@@ -26,6 +26,8 @@ _BITS = {
     "uint8": (0, 8), "uint16": (0, 16), "uint32": (0, 32), "uint64": (0, 64),
 }  # fmt: skip
 NEVER_RAISE = frozenset({"astype", "type_as", "pow"})  # of the operators that data decide in
+# A matrix may have none of these, and torch says so.
+_OF_MATRICES = frozenset({"inv", "solve", "cholesky", "singular_values", "eigenvalues"})
 _OF_SIZES = frozenset({"size", "ndim", "numel"})
 _DIVISIONS = frozenset({"floor_divide", "remainder", "fmod"})
 # What torch looks at itself, at more than one number: repeats, and the room that a mask leaves.
@@ -96,7 +98,7 @@ def limits_of(node: Node) -> list[Limit] | None:
         result = node.results[0]
         if isinstance(x, Value) and result is not None and result.dtype in _BITS and not _is_integer(x):
             found.append((x, str(result.dtype), None, None))
-    elif isinstance(given.get(_COUNTS.get(op, "")), Value):
+    elif op in _OF_MATRICES or isinstance(given.get(_COUNTS.get(op, "")), Value):
         return None
     limits = []
     for value, kind, size, other in found:

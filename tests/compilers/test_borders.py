@@ -129,6 +129,10 @@ RAISING: dict[str, tuple[Callable[..., Any], Any, Any]] = {
     "binary_cross_entropy of NaN": (
         lambda x: functional.binary_cross_entropy(x * 1, torch.tensor([0.0, 1.0])) * 2 + x.tanh(), [0.5, 1.0], [NAN, 0],
     ),
+    "inverse": (lambda x: torch.linalg.inv(x.tanh().diag()).exp() * 2, [0.5, 1.0], [0.0, 1.0]),
+    "solve": (lambda x: torch.linalg.solve(x.tanh().diag(), x).exp() * 2, [0.5, 1.0], [0.0, 1.0]),
+    "cholesky": (lambda x: torch.linalg.cholesky(x.tanh().diag()).exp() * 2, [0.5, 1.0], [-0.5, 1.0]),
+    "singular values": (lambda x: torch.linalg.svdvals(x.tanh().diag()).exp() * 2, [0.5, 1.0], [NAN, 1.0]),
     "its target": (lambda y: functional.binary_cross_entropy(torch.ones(2) / 2, y) + y.tanh(), [0.0, 1.0], [1.5, 0]),
 }  # fmt: skip
 

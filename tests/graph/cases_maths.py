@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from case_arrays import INF, NAN, SPECIAL, a, b, f, i, over, p
 
 from pijit.graph import Token
@@ -18,6 +19,20 @@ def _unary(*cases: Any) -> list[dict[str, Any]]:
 
 def _binary(*cases: Any) -> list[dict[str, Any]]:
     return [{"x": x, "y": y} for x, y in cases]
+
+
+_own = np.random.default_rng(1)
+
+
+def _matrix(*shape: int, dtype: str = "float32") -> Any:
+    return np.asarray(_own.standard_normal(shape), dtype)
+
+
+def _definite(*shape: int, dtype: str = "float32") -> Any:
+    """Symmetric matrices with positive eigenvalues, far from each other."""
+    made = _matrix(*shape, dtype=dtype)
+    steps = np.asarray(np.diag(np.arange(1, shape[-1] + 1) * 3), dtype)
+    return made @ np.swapaxes(made, -1, -2) + steps
 
 
 _any = (f(2, 3), f(), f(0, 3), f(4, dtype="float64"), i(5), SPECIAL)
@@ -318,6 +333,28 @@ MATHS: dict[str, list[dict[str, Any]]] = {
     "dot": _binary((f(5), f(5)), (i(5), i(5))),
     "det": over("x", (f(3, 3), f(2, 4, 4), f(2, 3, 2, 2, dtype="float64"), f(0, 2, 2))),
     "inv": over("x", (f(3, 3), f(2, 4, 4), f(2, 3, 2, 2, dtype="float64"), f(0, 2, 2))),
+    "solve": [
+        {"x": _definite(3, 3), "y": _matrix(3, 2)},
+        {"x": _definite(3, 3), "y": _matrix(3)},
+        {"x": _definite(2, 4, 4), "y": _matrix(2, 4)},
+        {"x": _definite(2, 4, 4), "y": _matrix(2, 4, 3)},
+        {"x": _definite(3, 3), "y": _matrix(2, 3), "left": False},
+        {"x": _definite(3, 3, dtype="float64"), "y": _matrix(3, 2, dtype="float64")},
+    ],
+    "cholesky": [
+        *over("x", (_definite(3, 3), _definite(2, 4, 4), _definite(3, 3, dtype="float64"))),
+        {"x": _definite(3, 3), "upper": True},
+        {"x": _definite(3, 3) + np.triu(_matrix(3, 3), 1)},
+    ],
+    "qr": [
+        *over("x", (_matrix(4, 3), _matrix(3, 4), _matrix(2, 3, 3))),
+        *over("mode", ("complete", "r"), x=_matrix(4, 3)),
+    ],
+    "singular_values": over("x", (_matrix(4, 3), _matrix(3, 4), _matrix(2, 3, 3))),
+    "eigenvalues": [
+        *over("x", (_definite(3, 3), _definite(2, 4, 4), _definite(3, 3) + np.triu(_matrix(3, 3), 1))),
+        {"x": _matrix(3, 3), "triangle": "U"},
+    ],
     "outer": _binary((f(2), f(3)), (i(2), i(3)), (f(0), f(3))),
     "addmm": [*_products],
     "baddbmm": [*_batched],

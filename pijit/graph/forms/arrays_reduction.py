@@ -144,6 +144,39 @@ class Algebra(Base):
     def inv(self, x: Any) -> Any:
         return self.xp.linalg.inv(x)
 
+    def solve(self, x: Any, y: Any, left: bool = True) -> Any:
+        xp = self.xp
+        vectors = y.ndim == 1 or (y.ndim == x.ndim - 1 and y.shape == x.shape[:-1])
+        many = y[..., None] if vectors else y
+        if not left:
+            x, many = xp.swapaxes(x, -1, -2), many if vectors else xp.swapaxes(many, -1, -2)
+        found = xp.linalg.solve(x, many)
+        return found[..., 0] if vectors else found if left else xp.swapaxes(found, -1, -2)
+
+    def cholesky(self, x: Any, upper: bool = False) -> Any:
+        x = self._hermitian(x, "U" if upper else "L")
+        found = self.xp.linalg.cholesky(x)
+        return self.xp.conj(self.xp.swapaxes(found, -1, -2)) if upper else found
+
+    def qr(self, x: Any, mode: str = "reduced") -> tuple[Any, Any]:
+        if mode == "r":
+            return self.xp.zeros((0,), dtype=x.dtype), self.xp.linalg.qr(x, mode="r")
+        q, r = self.xp.linalg.qr(x, mode=mode)
+        return q, r
+
+    def singular_values(self, x: Any) -> Any:
+        return self.xp.linalg.svd(x, compute_uv=False)
+
+    def eigenvalues(self, x: Any, triangle: str = "L") -> Any:
+        return self.xp.linalg.eigvalsh(self._hermitian(x, triangle))
+
+    def _hermitian(self, x: Any, triangle: str) -> Any:
+        """The matrices of which one triangle is read."""
+        xp = self.xp
+        half = xp.tril(x) if triangle == "L" else xp.triu(x)
+        inner = xp.tril(x, -1) if triangle == "L" else xp.triu(x, 1)
+        return half + xp.conj(xp.swapaxes(inner, -1, -2))
+
     def dot(self, x: Any, y: Any) -> Any:
         return self.xp.sum(x * y, dtype=x.dtype) if x.ndim == y.ndim == 1 else self.xp.inner(x, y)
 

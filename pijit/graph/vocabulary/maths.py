@@ -215,6 +215,31 @@ MATHS: dict[str, list[tuple[str, ...]]] = {
         ("vecdot(x, y, axis=-1)", "the sum of conj(x) * y along an axis", "linalg_vecdot"),
         ("det(x)", "determinants of the matrices on the last two axes", "det", "linalg_det"),
         ("inv(x)", "inverses of the matrices on the last two axes", "inverse", "linalg_inv"),
+        (
+            "solve(x, y, left=True)",
+            "what x has to be multiplied with to be y: inv(x) @ y, or y @ inv(x) if not left; y may be vectors",
+            "linalg_solve",
+        ),
+        (
+            "cholesky(x, upper=False)",
+            "the lower triangle whose product with its transpose is x, or that transpose",
+            *("linalg_cholesky", "cholesky"),
+        ),
+        (
+            "qr(x, mode='reduced')",
+            "q @ r = x of a q with orthonormal columns and an upper triangle r; mode 'complete': q is square",
+            "linalg_qr",
+        ),
+        (
+            "singular_values(x)",
+            "from the largest on; there is no row for singular vectors, of which every library has its own signs",
+            "linalg_svdvals(x, _)",
+        ),
+        (
+            "eigenvalues(x, triangle='L')",
+            "ascending, of what is symmetric, of which one triangle is read; there is no row for eigenvectors",
+            "linalg_eigvalsh",
+        ),
         ("outer(x, y)", "x[:, None] * y of two vectors", "outer", "ger"),
         ("addmm(x, a, b, beta=1, alpha=1)", "beta * x + alpha * (a @ b); beta 0: without x", "addmm", "addmv"),
         ("baddbmm(x, a, b, beta=1, alpha=1)", "beta * x + alpha * (a @ b) of batches; beta 0: without x", "baddbmm"),

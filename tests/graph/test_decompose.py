@@ -175,6 +175,44 @@ def test_what_has_no_decomposition_is_refused():
         graph.run(torch.randn(2, 3, 3), framework="numpy")
 
 
+def through_squeeze(x):
+    y = x * 2
+    y.squeeze(1).masked_fill_(x.squeeze(1) > 0, 5.0)
+    return y + 1
+
+
+def through_several(x):
+    y = x * 2
+    z = y.flatten(1)
+    z[:, 0] = 7
+    y.unsqueeze(0).mul_(3)
+    y.view(-1).add_(1)
+    return y, z
+
+
+def through_one_that_is_kept(x):
+    y = x * 2
+    v = y.squeeze(1)
+    v.add_(1)
+    v.t().mul_(2)
+    return y, v
+
+
+@pytest.mark.parametrize("fn", [through_squeeze, through_several, through_one_that_is_kept])
+def test_writes_through_views_of_free_sizes(fn):
+    graph = pijit.graph.capture(fn, torch.randn(3, 1, 4))
+    pure = graph.functional()
+    assert graph.inputs[0].shape == ("x_0", 1, "x_2")
+    assert not any(node.writes for node in pure.nodes)
+    for sizes in ((3, 1, 4), (5, 1, 6), (2, 1, 3)):
+        x = torch.randn(sizes)
+        expected = torch.utils._pytree.tree_leaves(fn(x.clone()))
+        for framework in ("torch", "numpy"):
+            found = torch.utils._pytree.tree_leaves(pure.run(x.clone(), framework=framework))
+            for one, other in zip(found, expected, strict=True):
+                assert torch.equal(torch.as_tensor(one), other)
+
+
 def test_writes_through_a_view_without_a_way_back_are_refused():
     def write(a):
         z = torch.complex(a, a)

@@ -24,8 +24,8 @@ JAX = dict.fromkeys(list(PROGRAMS)[::8], ("jax",))
 SPLIT = {"packed LSTM", "char RNN"}
 WITH_PACKAGES = {"Mamba"}
 SPLIT |= WITH_PACKAGES if importlib.util.find_spec("opt_einsum") is not None else set()
-# What a format says no to: a linear system has no form in ONNX, writes through `.data` none without writing.
-REFUSED = {("Kalman filter", "onnx"), ("location attention", "onnx")}
+# What a format says no to: a linear system has no form in ONNX.
+REFUSED = {("Kalman filter", "onnx")}
 # ONNX Runtime has no kernels of bfloat16.
 LACKING = {("LoRA under autocast", "onnx")}
 # Whose sizes are those of the call: a pool over all of an axis, a batch that is computed with floats, and in ONNX a

@@ -296,6 +296,10 @@ def _fill_diagonal(x: Any, value: Any, wrap: bool = False) -> Any:
     return x.masked_fill(there, value)
 
 
+def _put(x: Any, index: Any, source: Any, accumulate: bool = False) -> Any:
+    return x.reshape(-1).index_put((index.reshape(-1),), source.reshape(-1), accumulate).reshape(x.shape)
+
+
 def _rrelu(x: Any, lower: Any = 0.125, upper: Any = 1 / 3, training: bool = False, generator: Any = None) -> Any:
     import torch
 
@@ -321,6 +325,7 @@ OWN: Mapping[str, Callable[..., Any]] = {
     "torch.ops.aten.logcumsumexp.default": _logcumsumexp,
     "torch.ops.aten.cumulative_trapezoid.dx": _cumulative_trapezoid,
     "torch.ops.aten.rrelu.default": _rrelu,
+    "torch.ops.aten.put.default": _put,
     "torch.ops.aten.fill_diagonal_.default": _fill_diagonal,
     "torch.ops.aten.lstm.input": _lstm,
     "torch.ops.aten.lstm_cell.default": _lstm_cell,

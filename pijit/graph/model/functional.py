@@ -159,16 +159,14 @@ class _Functional:
         x = arguments["x"]
         if not isinstance(x, Value) or x.shape is None:
             raise self._no_way(node, "writes to its running statistics for sizes that are not known")
-        place = {"region": node.region, "file": node.file, "line": node.line}
+        place: dict[str, Any] = {"region": node.region, "file": node.file, "line": node.line}
 
         def add(op: str, taken: dict[str, Argument], result: Value | None = None, shape: Any = None) -> Value:
-            value = result or self._fresh(replace(x, shape=shape) if op != "size" else Value(f"{x.name}_size", "int"))
-            self._nodes.append(Node(op, taken, (value,), **place))  # type: ignore[arg-type]
+            value = result or self._fresh(replace(x, shape=shape))
+            self._nodes.append(Node(op, taken, (value,), **place))
             return value
 
-        sizes = [
-            size if isinstance(size, int) else add("size", {"x": x, "axis": axis}) for axis, size in enumerate(x.shape)
-        ]
+        sizes = self._sizes(x, place)
         batch, joined = sizes[0], (1, -1, *sizes[2:])
         known = [size for size in x.shape[:2] if isinstance(size, int)]
         one = (1, math.prod(known) if len(known) == 2 else "*".join(map("({})".format, x.shape[:2])), *x.shape[2:])
@@ -183,10 +181,20 @@ class _Functional:
         ]
         self._add_batch_norm(node, arguments, (made[0], None, None, *made[1:]))
         if node.results[0] is not None:
-            add("reshape", {"x": made[0], "shape": tuple(sizes)}, node.results[0])
+            add("reshape", {"x": made[0], "shape": sizes}, node.results[0])
         for value, after in zip(new, made[1:], strict=True):
             rows = add("reshape", {"x": after, "shape": (batch, -1)}, shape=x.shape[:2])
             add("mean", {"x": rows, "axis": 0}, value)
+
+    def _sizes(self, x: Value, place: dict[str, Any]) -> tuple[Argument, ...]:
+        """The sizes of a tensor, whose number of axes is known."""
+        sizes: list[Argument] = []
+        for axis, size in enumerate(x.shape or ()):
+            free = None if isinstance(size, int) else self._fresh(Value(f"{x.name}_size", "int"))
+            if free is not None:
+                self._nodes.append(Node("size", {"x": x, "axis": axis}, (free,), **place))
+            sizes.append(size if free is None else free)
+        return tuple(sizes)
 
     def _store(self, writer: Node, target: Value, new: Value) -> None:
         """`target` holds `new` from now on, and so does what it is a view of."""
@@ -210,19 +218,20 @@ class _Functional:
 
     def _back(self, writer: Node, view: Node, source: Value, at: Value, value: Value) -> Value:
         """What the source of a view holds when the view holds `value`."""
-        place = {"region": writer.region, "file": writer.file, "line": writer.line}
+        place: dict[str, Any] = {"region": writer.region, "file": writer.file, "line": writer.line}
         if view.op in ALIASES:
             return value
         out = self._fresh(source)
         if view.op == "getitem":
             index = self._arguments(view)["index"]
             arguments = {"x": self._value(source), "index": index, "value": value}
-            self._nodes.append(Node("setitem", arguments, (out,), **place))  # type: ignore[arg-type]
-        elif view.op in RESHAPES and source.shape is not None and all(isinstance(n, int) for n in source.shape):
-            self._nodes.append(Node("reshape", {"x": value, "shape": source.shape}, (out,), **place))  # type: ignore[arg-type]
+            self._nodes.append(Node("setitem", arguments, (out,), **place))
+        elif view.op in RESHAPES and source.shape is not None:
+            shape = self._sizes(self._value(source), place)
+            self._nodes.append(Node("reshape", {"x": value, "shape": shape}, (out,), **place))
         elif (index := _index(view)) is not None:
             arguments = {"x": self._value(source), "index": index, "value": value}
-            self._nodes.append(Node("setitem", arguments, (out,), **place))  # type: ignore[arg-type]
+            self._nodes.append(Node("setitem", arguments, (out,), **place))
         elif view.op in SWAPS:
             self._nodes.append(replace(view, arguments={**view.arguments, "x": value}, results=(out,), aliases=()))
         elif view.op == "permute_dims" and isinstance(order := view.arguments.get("axes"), tuple):

@@ -29,7 +29,7 @@ class Inductor(Backend):
     doc = "torch.compile's compiler, ahead of time: inference with free sizes, and whole training steps"
     install = "pip install torch && apt install g++"
     training = True
-    turns = 6
+    turns = 12  # calls take a little longer, so it has to save many seconds
     symbolic = True
     remote = True
     branches = True

@@ -83,7 +83,7 @@ def test_a_weight_of_a_layer_and_of_something_else() -> None:
 @pytest.mark.parametrize("backend", NEEDS)
 def test_plans_see_weights_that_were_written(backend: str) -> None:
     pytest.importorskip(NEEDS[backend])
-    model = Stack(8)
+    model = Stack(12)
     graph = captured(model, *inputs())
     plan = get(backend).compile(graph)
     assert not plan.shares_weights  # they are stacked

@@ -5,7 +5,7 @@ fast(batch)                 # runs in CPython, observed
 fast(batch)                 # replayed, bit for bit the same
 """
 
-from pijit import _path, _refuse_unbuilt, _interpreter, _kept, _higher_order, errors, graph  # noqa: F401, I001  in this order, before the core is loaded
+from pijit import _path, _refuse_unbuilt, _interpreter, _kept, _left_whole, errors, graph  # noqa: F401, I001  in this order, before the core is loaded
 from pijit._ahead import aot, load, save
 from pijit._bundle import bundle
 from pijit._config import config

@@ -160,7 +160,7 @@ void py_set_stance(const std::string& name) {
   throw py::value_error(name);
 }
 
-constexpr const char* kMarks[] = {"", "skip", "opaque", "constant", "enter", "leave"};
+constexpr const char* kMarks[] = {"", "skip", "opaque", "constant", "enter", "leave", "whole"};
 
 // What was recorded through a function, or through the methods of an object, that is marked now is forgotten; of a module
 // or a class that is not known.

@@ -124,6 +124,12 @@ Step step_of(const Trace& trace, const Node& node) {
       }
       step.writes.push_back(node.out);
       break;
+    case Op::kGuardType:
+      if (node.a.is_reg() && trace.regs[node.a.index()].rep == Rep::kTensor) {  // an operator may hand its operand back
+        read(node.a);
+        step.kind = Kind::kForm;
+      }
+      break;
     case Op::kScalar:
     case Op::kGuardBool:
     case Op::kGuardInt:

@@ -19,6 +19,7 @@ enum class Mark : uint8_t {
   kConstant,  // its result does not change
   kEnter,     // of pijit's own: begins a block that names its compilers, of which the object is its first argument
   kLeave,     // ends it
+  kWhole,     // of pijit's own: recordings leave its calls to CPython; frames are not looked at for that
 };
 
 // The code was written in the body of the class or of one of its bases: `Net.forward` belongs to `Net`.

@@ -352,8 +352,9 @@ void learn_operands(Recorder& recorder, ShadowFrame& frame, Instruction now) {
   // A function of Python looks itself into what it is called with, and most other callables are opaque.
   const bool call = now.is(Operation::kCall) || now.is(Operation::kCallNames);
   PyObject* callable = call ? frame.top(looks.last).object() : nullptr;
-  const bool passes = looks.passes || (call && (callable == nullptr || !is_known_builtin(callable)));
-  const bool tensors = now.is(Operation::kLoadAttribute);
+  const bool known = call && callable != nullptr && is_known_builtin(callable);
+  const bool passes = looks.passes || (call && !known);
+  const bool tensors = known || now.is(Operation::kLoadAttribute);
   for (int at = looks.first, last = std::min(looks.last, frame.sp); at <= last; ++at)
     learn(recorder, frame, at, tensors, !passes || (call && at == last));
 }
@@ -493,8 +494,8 @@ void Recorder::observe_instruction(ShadowFrame& frame) {
   if (cpython::gives_back(now) && is_all_opaque(*this, frame, now)) return call_whole(*this);
   if (turns) begin_turns(*this, frame, before);
   // Without foreign code only the class of a tensor may be unknown: an operator may hand its operand back.
-  const bool attribute = now.is(Operation::kLoadAttribute);
-  if (!trace_->epochs.empty() || (attribute && touches_tensor(*this, frame.top()))) {
+  const bool attribute = now.is(Operation::kLoadAttribute) && touches_tensor(*this, frame.top());
+  if (!trace_->epochs.empty() || attribute || now.is(Operation::kCall)) {
     learn_operands(*this, frame, now);
     if (!live_) return;
     frame.mark = here();

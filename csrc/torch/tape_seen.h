@@ -12,16 +12,18 @@
 
 namespace pijit::torch_adapter {
 
+// Operators are seen without the GIL, which the pool needs: their vectors are of the heap.
+
 // An argument of an operator that was seen: a constant, a value, or a list of values (kNone: none).
 struct SeenArgument {
   enum Kind : uint8_t { kConstant, kTensor, kTensors, kMaybeTensors };
   Kind kind = kConstant;
   c10::IValue constant;
-  Vec<uint32_t> values;
+  std::vector<uint32_t> values;
 };
 
 struct SeenResult {
-  Vec<uint32_t> values;            // kNone: undefined
+  std::vector<uint32_t> values;    // kNone: undefined
   bool list = false, old = false;  // old: an argument that was written to
 };
 

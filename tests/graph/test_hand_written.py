@@ -21,7 +21,7 @@ PACKAGES = {"onnx": "onnxruntime", "jax": "jax"}
 JAX = dict.fromkeys(list(PROGRAMS)[::8], ("jax",))
 # What is not one graph: packed sequences, a recurrent layer that is called in a loop, and what goes through a package
 # that torch takes where it is there.
-SPLIT = {"packed LSTM", "char RNN"}
+SPLIT = {"packed LSTM"}
 WITH_PACKAGES = {"Mamba"}
 SPLIT |= WITH_PACKAGES if importlib.util.find_spec("opt_einsum") is not None else set()
 # What a format says no to: a linear system has no form in ONNX.

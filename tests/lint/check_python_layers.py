@@ -27,7 +27,7 @@ LAYERS = (
         "_on_import _bundled",
     ),
     ("_core", "_core"),
-    ("config", "_config _lazy_market _adapters _higher_order _varying_sizes"),
+    ("config", "_config _lazy_market _adapters _varying_sizes _left_whole"),
     ("traces", "traces segments _trace_imports _node_facts"),
     # What is recorded, and when it is replayed.
     ("roots", "_roots _switch _stance _marks _messages _signature _kept"),

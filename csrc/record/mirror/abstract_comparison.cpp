@@ -210,6 +210,8 @@ int same_object(Recorder& recorder, Val left, Val right) {
   }
   PyObject* constant = left.is_const() ? left.object() : right.object();
   Val reg = left.is_const() ? right : left;
+  // An operator whose result is not there leaves the replay.
+  if (constant == Py_None && reg.is_reg() && recorder.facts(reg).rep == Rep::kTensor) return 0;
   PyTypeObject* type = reg.is_reg() ? recorder.heap.type_of(reg) : nullptr;
   return constant == nullptr || type == nullptr || Py_TYPE(constant) == type ? -1 : 0;
 }
@@ -230,6 +232,11 @@ int same_address(Recorder& recorder, Val left, Val right) {
 
 Task<Val> compare(Drive& drive, int op, Val left, Val right) {
   Recorder& recorder = drive.recorder();
+  for (Val* value : {&left, &right}) {
+    if (!value->is_reg() || touches_tensor(recorder, *value)) continue;
+    const Val number = recorder.unbox(*value, recorder.heap.reg_objects[value->index()]);
+    if (!number.is_null()) *value = number;
+  }
   if (const int same = op == Py_EQ || op == Py_NE ? same_address(recorder, left, right) : -1; same >= 0)
     co_return Val::constant((same != 0) == (op == Py_EQ) ? Py_True : Py_False);
   if (const Val number = compute_number(recorder, SiteKind::kCompare, op, left, right); !number.is_null())

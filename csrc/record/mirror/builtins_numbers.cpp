@@ -76,8 +76,17 @@ Task<Val> hand_over(Drive& drive, Arguments args) {
   co_return Val();
 }
 
+// int() of an int, float() of a float: the number itself.
+template <size_t kRow>
+bool is_itself(Recorder& recorder, const Arguments& args) {
+  constexpr Rep kGives = kRow == 2 ? Rep::kInt : kRow == 3 ? Rep::kFloat : Rep::kEmpty;
+  return kGives != Rep::kEmpty && args.values.size() == 1 && args.names.empty() && args.values[0].is_reg() &&
+         recorder.facts(args.values[0]).rep == kGives;
+}
+
 template <size_t kRow>
 Invoke handed(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
+  if (is_itself<kRow>(recorder, args)) return give(recorder, frame, pops, args.values[0]);
   const Arguments given = args;
   Invoke outcome = frame.drive ? Invoke::kUnknown : fold(recorder, frame, args, pops);
   return outcome == Invoke::kUnknown && recorder.live() ? drive(recorder, frame, hand_over<kRow>, given, pops)

@@ -129,27 +129,35 @@ bool compute_scalars(Recorder& recorder, ShadowFrame& frame, SiteKind kind, int 
 
 namespace {
 
-// A scalar in a register: a replay leaves where its truth is another one.
+// What a function of C says of the values, and said while it was recorded.
+Val ask(Recorder& recorder, PyObject* function, std::initializer_list<Val> values, bool answer) {
+  const Val said = add_reg(recorder, Rep::kObject, &PyBool_Type, answer ? Py_True : Py_False);
+  Node& node = emit_node(recorder, Op::kPure);
+  node.a = Val::constant(function);
+  node.imm = reinterpret_cast<uintptr_t>(&PyBool_Type);
+  node.out = said.index();
+  node.first = static_cast<uint32_t>(recorder.trace().operands.size());
+  node.count = static_cast<uint32_t>(values.size());
+  for (Val value : values) recorder.trace().operands.push_back(value);
+  return said;
+}
+
+// A replay leaves where the answer is another one.
+void decide(Recorder& recorder, Val said, bool answer) {
+  Node& guard = emit_node(recorder, Op::kGuardIs);
+  guard.a = said;
+  guard.b = Val::constant(answer ? Py_True : Py_False);
+}
+
+// A scalar in a register.
 bool scalar_truth(Recorder& recorder, Val value, bool* out) {
   PyObject* object = recorder.heap.reg_objects[value.index()];
   if (object == nullptr || !is_scalar_reg(recorder, value)) return false;
   const RegInfo info = recorder.trace().regs[value.index()];
   if (info.rep != Rep::kObject) return number_truth(recorder, value, out);
   *out = PyObject_IsTrue(object) > 0;
-  Val answer = value;
-  if (info.type != &PyBool_Type) {
-    answer = add_reg(recorder, Rep::kObject, &PyBool_Type, *out ? Py_True : Py_False);
-    Node& node = emit_node(recorder, Op::kPure);
-    node.a = Val::constant(operator_function(SiteKind::kBool, 0));
-    node.imm = reinterpret_cast<uintptr_t>(&PyBool_Type);
-    node.out = answer.index();
-    node.first = static_cast<uint32_t>(recorder.trace().operands.size());
-    node.count = 1;
-    recorder.trace().operands.push_back(value);
-  }
-  Node& guard = emit_node(recorder, Op::kGuardIs);
-  guard.a = answer;
-  guard.b = Val::constant(*out ? Py_True : Py_False);
+  const bool is_answer = info.type == &PyBool_Type;
+  decide(recorder, is_answer ? value : ask(recorder, operator_function(SiteKind::kBool, 0), {value}, *out), *out);
   return true;
 }
 
@@ -246,8 +254,10 @@ bool truth(Recorder& recorder, Val value, bool* out) {
 
 void step_jump_none(Recorder& recorder, ShadowFrame& frame) {
   const Val value = frame.top();
-  if (value.is_reg() && recorder.facts(value).type == nullptr)
-    return recorder.stop(Abort::kUnknownOperand, "a result that may be None");
+  if (value.is_reg() && same_object(recorder, value, Val::constant(Py_None)) < 0) {
+    const bool is_none = recorder.frames.operand(1) == Py_None;
+    decide(recorder, ask(recorder, identity_function(false), {value, Val::constant(Py_None)}, is_none), is_none);
+  }
   frame.sp -= 1;
 }
 

@@ -16,7 +16,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
-from pijit import _higher_order, _torch_objects
+from pijit import _left_whole, _torch_objects
 from pijit.errors import ExportError
 from pijit.graph import vocabulary
 from pijit.graph.build import effects, functions, higher_order, lists, operators, python_calls, trace_rows, transforms
@@ -420,7 +420,7 @@ class Builder(Making):
     def _higher_order(self, row: Mapping[str, Any]) -> bool:
         """A call of a higher order operator of torch; False: the call is of something else."""
         function, given = row["a"][1] if row["a"][0] == "const" else None, python_calls.given(row, self._content)
-        if given is None or not any(function is each for each in _higher_order.known()):
+        if given is None or not any(function is each for each in _left_whole.higher_order()):
             return False
         own = frozenset((*self._modules.tensors, *map(id, self._arrays.values())))
         call = higher_order.Called(function, tuple(given[0]), dict(given[1]), self._argument, self._content, own)

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from types import FunctionType, MethodType
 from typing import Any
 
-from pijit import _adapters, _core, _higher_order, _torch_objects
+from pijit import _adapters, _core, _left_whole, _torch_objects
 from pijit._config import OFF, WHY_OFF
 from pijit._roots import add_second, function_of
 from pijit._usage_errors import check_thing
@@ -168,7 +168,7 @@ def caller_of(fn: Callable[..., Any]) -> FunctionType:
 def unlimited() -> Iterator[None]:
     """Recordings have no budget and hold what comes in: the graph of this call is wanted, whatever it costs."""
     operators.resolve()
-    _higher_order.leave_whole()
+    _left_whole.leave_whole()
     before = _core.get_option("record_budget")
     kept = _core.keep_inputs(True)
     _core.set_option("record_budget", 0)

@@ -288,3 +288,28 @@ def f(n):
     table["b"] = items[1] * 2
     del table[k]
     return table, items
+
+
+# %% int_of_what_arithmetic_gives: f(17, 3); k = 5 -> 3
+def f(n, m):
+    a = int(n // m)
+    return a in (1, m, k), a not in (k, n), int(a) is a, a == k, float(n / m) in (k, 0.5), {k: a}[k]
+
+
+# %% membership_of_computed_numbers: f([4, 8, 15]); k = 8 -> 15
+def f(numbers):
+    seen = {}
+    for at, number in enumerate(numbers):
+        n = int(number)
+        if n in (k, seen.get("first")):
+            seen[n] = at
+        elif n not in (1, at):
+            seen["first"] = n
+    return seen
+
+
+# %% results_that_may_be_none: f("abc"); k = {"abc": None} -> {"abc": 2}
+def f(key):
+    found = k.get(key)
+    other = "none" if found is None else found
+    return other, found is not None, k.get("x") is None

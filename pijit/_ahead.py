@@ -110,7 +110,7 @@ def load(path: str | os.PathLike[str], fn: Callee) -> Callee:
     file = Path(path).absolute()
     _adapters.ensure()  # the environment names the adapter
     now = _kept.environment()
-    made_under = _made_under(file)
+    made_under, about = _heads(file)
     for name in sorted({*now, *made_under}):
         if now.get(name) != made_under.get(name):
             raise CacheError(f"{path} was made under {name} {made_under.get(name)!r}, and here it is {now.get(name)!r}")
@@ -120,6 +120,12 @@ def load(path: str | os.PathLike[str], fn: Callee) -> Callee:
     texts, why = _core.read_kept(str(file), _kept.as_line(now))
     if not texts:
         raise CacheError(f"{path} cannot be used: {why}")
+    here = _about(_core.kept_texts(root_of(made)))
+    if about["code"] != here["code"]:
+        raise CacheError(
+            f"{path} is of other code: {about['function']}: {about['code']} in the file; "
+            f"{here['function']}: {here['code']} here"
+        )
     installed, reasons = _core.install_kept(root_of(made), texts, [])
     if not installed:
         raise CacheError(f"{path} is of other code: {'; '.join(dict.fromkeys(reasons))}")
@@ -130,20 +136,25 @@ def _about(kept: "_core.KeptTexts") -> dict[str, str]:
     return {"function": kept["function"], "code": kept["code"]}
 
 
-def _made_under(file: Path) -> dict[str, str]:
+def _heads(file: Path) -> tuple[dict[str, str], dict[str, str]]:
+    """What a file says that it was made under, and of what."""
     import json  # which not every program pays for
 
     try:
         with open(file, "rb") as stream:
-            heading, line = (stream.readline(1 << 16).decode() for _ in range(2))
-        found = json.loads(line.removeprefix("environment "))
+            heading, *lines = (stream.readline(1 << 16).decode() for _ in range(3))
+        made_under, about = (
+            json.loads(line.removeprefix(word)) for line, word in zip(lines, ("environment ", "root "), strict=True)
+        )
+        whole = heading.rstrip() == _kept.HEADING and isinstance(made_under, dict)
+        about = {name: str(about[name]) for name in ("function", "code")}
     except OSError as error:
         raise CacheError(f"{file} cannot be read: {error.strerror}") from None
-    except ValueError:
-        raise CacheError(f"{file} is no file of pijit.save, or is damaged") from None
-    if heading.rstrip() != _kept.HEADING or not isinstance(found, dict):
+    except (ValueError, TypeError, KeyError):
+        whole, made_under, about = False, {}, {}
+    if not whole:
         raise CacheError(f"{file} is no file of pijit.save, or is damaged")
-    return found
+    return made_under, about
 
 
 def _check(inputs: Sequence[tuple[Any, ...]], where: str) -> None:

@@ -73,6 +73,8 @@ DEVICES: dict[str, object] = {}
 # What was wrong in the environment and in pyproject.toml, whose defaults were kept; `python -m pijit` does not begin.
 TROUBLE: list[str] = []
 
+# The options that somebody has set.
+_given: set[str] = set()
 # What is called when `cache` is set.
 _when_kept: list[Callable[[], None]] = []
 
@@ -119,7 +121,8 @@ class Config:
         compile_workers: compilations of backends at a time.
         compile_seconds: seconds that a backend may compile one segment.
         compile_memory: megabytes that a process that compiles may hold; 0: any.
-        cache: traces are kept for the next process, which records nothing that it finds there. It has to be asked for.
+        cache: traces are kept for the next process, which records nothing that it finds there. `python -m pijit` does so
+            by itself; the library has to be asked.
         cache_limit: bytes that all files of the cache may have, 1 GiB by default; over it, those that were used least
             recently go; 0: any number.
         log: channels to log, separated by commas: "recompiles" (a line for each time that a function is recorded again,
@@ -241,6 +244,11 @@ class Options(TypedDict, total=False):
     backend: str | Sequence[str]
 
 
+def is_given(name: str) -> bool:
+    """Somebody has set the option."""
+    return name in _given
+
+
 def when_kept(call: Callable[[], None]) -> None:
     """What is called when `cache` is set."""
     _when_kept.append(call)
@@ -314,7 +322,9 @@ def _get(name: str) -> Any:
 
 
 def _set(name: str, value: object, given_as: str = "") -> None:
-    if _known(name).kind == "backend":
+    kind = _known(name).kind
+    _given.add(name)
+    if kind == "backend":
         _set_backend(parse(name, value, given_as))
         return
     _core.set_option(name, parse(name, value, given_as))

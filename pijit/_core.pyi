@@ -528,11 +528,53 @@ def trace_text(root: int, index: int) -> str:
 def set_keeping(directory: str, environment: str) -> None:
     """Where files with traces for other processes are, and what they were made under; "": nowhere."""
 
+def set_writer(call: Callable[[], object] | None, seconds: float) -> None:
+    """Who is called, a number of seconds from now on and every minute, where something was recorded meanwhile."""
+
+def set_unpacker(call: Callable[[], object]) -> None:
+    """`zlib.decompressobj`."""
+
+class LearntRow(TypedDict):
+    """What was learnt of one root; `left` is "" where it is not left to CPython, `saved` are seconds."""
+
+    function: str
+    code: str
+    automatic: bool
+    records: int
+    aborts: int
+    replays: int
+    saved: float
+    left: str
+    passes: bool
+    inputs: list[int]
+    places: list[tuple[int, str]]
+
+class ProfileRow(TypedDict):
+    """With what a root of this code begins; `useless` is "" where it is recorded."""
+
+    code: str
+    useless: str
+    passes: bool
+    inputs: list[int]
+    places: list[tuple[int, str]]
+
+def learnt(root: int) -> LearntRow | None:
+    """What was learnt of a root; None: nothing that another process could use."""
+
+def function_roots() -> list[int]:
+    """All roots that are alive, but those in the middle of functions."""
+
+def set_dying(call: Callable[[int], object] | None) -> None:
+    """Who is called with the number of a root whose function or object dies, while both are still there."""
+
+def set_profile(rows: list[ProfileRow]) -> None:
+    """Have roots begin with what an earlier run has learnt of them; [] takes that back."""
+
 def keeping() -> Keeping:
     """What `set_keeping` was told, and how many roots found traces there or did not."""
 
 def kept_roots() -> list[int]:
-    """The roots that have traces."""
+    """The roots that have traces, those that are replayed most first."""
 
 def kept_texts(root: int) -> KeptTexts:
     """The traces of a root for another process, and the name of the file that they belong into."""

@@ -1,41 +1,65 @@
 """Traces that outlive the process: where their files are, under what they were made, and how they are written.
 
-The core reads a file where a call is about to be recorded (csrc/hook/kept.h). Here they are written, at the end of the
-process: never on a call, and by no thread that the program would have to live with.
+The core reads a file where a call is about to be recorded (csrc/hook/kept.h). Here they are written: at the end of the
+process, and by a thread that begins where something was recorded and the last write is a minute ago, and that ends when
+it has written. So a program that is killed has left what it knew, and one that forks has no thread to warn of.
 
 1. Only this user can write there: a directory with the mode 0700 that belongs to the user, and files that are no links.
 2. A file is made beside its place and moved there. Each trace has its size and digest, so what is damaged is seen.
 3. Whatever goes wrong is one line of the log, and nothing is kept. `docs/cache.md` tells more.
 """
 
+import _thread
 import atexit
 import contextlib
 import fcntl
+import functools
 import logging
 import os
 import stat
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import ClassVar
+
+try:
+    import zlib
+except ImportError:  # a Python that was built without it
+    zlib = None  # type: ignore[assignment]
 
 from pijit import _adapter_cache, _adapters, _core, _version
-from pijit._config import OFF, OPTIONS, config, when_kept
+from pijit._config import OFF, OPTIONS, config, is_given, when_kept
 
 _log = logging.getLogger("pijit")
 
 SUFFIX = ".pijit"
-HEADING = "pijit cache 1"
+PLAN = ".plan"  # what compilers have made (pijit/compilers/_kept_plans.py)
+HEADING = "pijit cache 2"
+SIZE = "size"  # bytes of all files
 LAST = "last.json"  # what the last process has found
 MOST_TRACES = 16  # of one function, from all processes
+EVERY = 60.0  # seconds between two writes, but for the one at the end
+_DAY = 86400
+_LEAST, _SHARE = 0.05, 0.05  # seconds, or of those of the process, that writing may take
+_MOST_DEAD = 256  # functions and objects that have died since the last write, of which traces are written
+_BESIDE = ".new"  # what a file ends in that is not in its place yet
+_ABANDONED = 3600  # seconds after which a file that is not in its place was left by a process that was killed
+_PATIENCE = 5.0  # seconds that the end of the process waits for a thread that writes
 
 # Options under which other traces are recorded.
 _OPTIONS = ("constant_propagation", "loops", "max_nodes", "max_operations", "stress")
 
 
 class _State:
+    dying: ClassVar[list[Callable[[int], object]]] = []  # who is told of roots whose object dies
+    dead: ClassVar[dict[str, "_core.KeptTexts"]] = {}  # by file: what such roots knew, until it is written
+    written = 0  # bytes that were not counted yet
+    spent = 0.0  # seconds that this took
     at_exit = False  # something is to be written at the end
     directory: Path | None = None  # where
     process = 0  # that has begun to keep
+    writing = _thread.allocate_lock()
 
 
 def directory() -> Path:
@@ -97,37 +121,98 @@ def start() -> None:
         return
     if not config.cache:
         _core.set_keeping("", "")
+        _core.set_writer(None, EVERY)
         return
-    place = directory()
-    if why := why_not(place):
+    found = directory()
+    if why := why_not(found):
         _log.debug("pijit: no traces are kept: %s", why)
         _core.set_keeping("", "")
         return
-    _State.directory, _State.process = place, os.getpid()
-    _core.set_keeping(str(place), as_line(environment()))
+    _State.directory, _State.process = found, os.getpid()
+    _core.set_keeping(str(found), as_line(environment()))
+    _core.set_writer(functools.partial(_thread.start_new_thread, write, ()), EVERY)
+    when_dying(_keep_dying)
     if not _State.at_exit:
         _State.at_exit = True
         atexit.register(_at_exit)
 
 
+def when_dying(call: Callable[[int], object]) -> None:
+    """Have it called with the number of a root, before its function or object dies."""
+    if call not in _State.dying:
+        _State.dying.append(call)
+    _core.set_dying(_tell_dying)
+
+
+def _tell_dying(root: int) -> None:
+    for call in _State.dying:
+        call(root)
+
+
+def _keep_dying(root: int) -> None:
+    """Its traces are written with the others; a program that makes many such objects is not held up for long."""
+    if place() is None or _State.spent > max(_LEAST, _SHARE * time.process_time()) or len(_State.dead) >= _MOST_DEAD:
+        return
+    start = time.thread_time()
+    kept = _core.kept_texts(root)
+    if kept["texts"] and kept["file"] and (kept["records"] or not kept["found"]):
+        _State.dead[kept["file"]] = kept
+    _State.spent += time.thread_time() - start
+
+
+def by_default() -> None:
+    """`python -m pijit` keeps, if nobody has said otherwise."""
+    if not is_given("cache") and not config.stress:
+        config.update({"cache": True})
+
+
 def _at_exit() -> None:
-    if config.cache and _State.process == os.getpid():  # a forked child has nothing of its own to keep
-        write()
+    _core.set_writer(None, EVERY)
+    write()
+
+
+def place() -> Path | None:
+    """Where this process keeps what it learns; None: nowhere."""
+    return _State.directory if config.cache and _State.process == os.getpid() else None
+
+
+def read_own(path: Path, most: int) -> bytes | None:
+    """All bytes of a file that only this user can have written; None: it is none, or larger than `most`."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+        with open(descriptor, "rb") as stream:
+            facts = os.fstat(descriptor)
+            own = stat.S_ISREG(facts.st_mode) and facts.st_uid == os.geteuid() and not facts.st_mode & 0o022
+            return stream.read() if own and facts.st_size <= most else None
+    except OSError:
+        return None
 
 
 def write() -> None:
-    """Write the traces of all roots that have recorded something."""
-    place = _State.directory
-    if place is None:
+    """Write the traces of all roots that have recorded something; a forked child has nothing of its own to keep."""
+    where = place()
+    if where is None or not _State.writing.acquire(timeout=_PATIENCE):
         return
     try:
-        with locked(place):
+        with locked(where):
+            until = time.thread_time() + max(_LEAST, _SHARE * time.process_time())
+            while _State.dead:
+                _write_texts(where, _State.dead.popitem()[1])
             for root in _core.kept_roots():
-                _write_root(place, root)
-            _evict(place)
-            _replace(place / LAST, as_line(_core.keeping()).encode())
-    except Exception as error:  # the program is at its end, and knows nothing of this
+                if time.thread_time() > until:
+                    _log.debug("pijit: not all traces are kept: that would take too long")
+                    break
+                _write_root(where, root)
+            if (markets := sys.modules.get("pijit.compilers.market")) is not None:
+                markets.keep_winners(where)
+            if _State.written:
+                note_written(where, _State.written)
+                _State.written = 0
+            replace(where / LAST, as_line(_core.keeping()).encode())
+    except Exception as error:  # the program knows nothing of this
         _log.debug("pijit: no traces are kept: %s", error)
+    finally:
+        _State.writing.release()
 
 
 @contextlib.contextmanager
@@ -142,7 +227,10 @@ def locked(place: Path) -> Iterator[None]:
 
 
 def _write_root(place: Path, root: int) -> None:
-    kept = _core.kept_texts(root)
+    _write_texts(place, _core.kept_texts(root))
+
+
+def _write_texts(place: Path, kept: "_core.KeptTexts") -> None:
     for reason in kept["reasons"]:
         _log.debug("pijit: a trace of %s is not kept: %s", kept["function"], reason)
     if not kept["file"]:
@@ -157,20 +245,23 @@ def _write_root(place: Path, root: int) -> None:
     before = _core.read_kept(str(path), made)[0]
     texts = list(dict.fromkeys([*kept["texts"], *before]))[:MOST_TRACES]
     if texts != before:
+        with contextlib.suppress(FileNotFoundError):
+            _State.written -= path.lstat().st_size
         write_file(path, made, {"function": kept["function"], "code": kept["code"]}, texts)
+        _State.written += path.lstat().st_size
 
 
 def write_file(path: Path, made_under: str, root: dict[str, str], texts: list[str]) -> None:
     """Write a file of traces, whole or not at all; `root`: what `cache info` and `cache explain` say of it."""
-    parts = [f"{HEADING}\nenvironment {made_under}\nroot {as_line(root)}\n".encode()]
-    for text in texts:
-        data = text.encode()
-        parts.append(f"trace {len(data)} {_core.digest(data)}\n".encode() + data)
-    _replace(path, b"".join(parts))
+    traces = b"".join(f"trace {len(data)} {_core.digest(data)}\n".encode() + data for data in map(str.encode, texts))
+    if zlib is not None:
+        traces = f"packed {len(traces)}\n".encode() + zlib.compress(traces)
+    replace(path, f"{HEADING}\nenvironment {made_under}\nroot {as_line(root)}\n".encode() + traces)
 
 
-def _replace(path: Path, data: bytes) -> None:
-    beside = path.with_name(f".{path.name}.{os.getpid()}.new")
+def replace(path: Path, data: bytes) -> None:
+    """Put a file there, whole or not at all; only its user can read it."""
+    beside = path.with_name(f".{path.name}.{os.getpid()}{_BESIDE}")
     with contextlib.suppress(FileNotFoundError):  # of a process of this number that was killed
         beside.unlink()
     descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
@@ -183,27 +274,50 @@ def _replace(path: Path, data: bytes) -> None:
         raise
 
 
-def files(place: Path) -> list[tuple[Path, os.stat_result]]:
+def files(place: Path, *suffixes: str) -> list[tuple[Path, os.stat_result]]:
     """The files of a cache, and what their directory says of them; the one that was used last comes first."""
     with os.scandir(place) as entries:
-        found = [(Path(entry.path), entry.stat(follow_symlinks=False)) for entry in entries if _is_file(entry)]
+        found = [
+            (Path(entry.path), entry.stat(follow_symlinks=False))
+            for entry in entries
+            if entry.name.endswith(suffixes) and entry.is_file(follow_symlinks=False)
+        ]
     return sorted(found, key=lambda each: each[1].st_mtime_ns, reverse=True)
 
 
-def _is_file(entry: "os.DirEntry[str]") -> bool:
-    return entry.name.endswith(SUFFIX) and entry.is_file(follow_symlinks=False)
+def note_written(place: Path, size: int) -> None:
+    """So many bytes have come. Where there are too many, those that were used least recently go.
+
+    How many there are is known without a look at all files; once a day they are counted.
+    """
+    limit, known = config.cache_limit, place / SIZE
+    with contextlib.suppress(OSError, ValueError):
+        size += int(read_own(known, 64) or "none")
+        if time.time() - known.lstat().st_mtime < _DAY and (limit == 0 or size <= limit):
+            facts = known.lstat()
+            replace(known, str(size).encode())
+            os.utime(known, ns=(facts.st_atime_ns, facts.st_mtime_ns))
+            return
+    replace(known, str(_evict(place, limit)).encode())
 
 
-def _evict(place: Path) -> None:
-    left = config.cache_limit
-    if left == 0:
-        return
-    for path, facts in files(place):
-        left -= facts.st_size
-        if left < 0:
+def _evict(place: Path, limit: int) -> int:
+    """Remove what does not fit, and what is left of processes that were killed; the bytes of all files."""
+    for path in place.glob(f".*{_BESIDE}"):
+        with contextlib.suppress(FileNotFoundError):
+            if time.time() - path.lstat().st_mtime > _ABANDONED:
+                path.unlink()
+    size = 0
+    for path, facts in files(place, SUFFIX, PLAN):
+        if limit and size + facts.st_size > limit:
             with contextlib.suppress(FileNotFoundError):
                 path.unlink()
+        else:
+            size += facts.st_size
+    return size
 
 
+if zlib is not None:  # else only files are read whose traces are not compressed
+    _core.set_unpacker(zlib.decompressobj)
 _adapters.when_attached(start)
 when_kept(start)

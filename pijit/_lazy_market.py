@@ -33,6 +33,11 @@ class LazyMarket:
         self._failed = False
 
     @property
+    def market(self) -> "Market | None":
+        """The market, if it was made."""
+        return self._market
+
+    @property
     def outcomes(self) -> "Sequence[Outcome]":
         """What became of the offers."""
         return [] if self._market is None else self._market.outcomes

@@ -1,10 +1,10 @@
-"""Sizes of tensors that the user has said to vary.
+"""Sizes of tensors that the user has said to vary, and those that did.
 
 Kept are sizes, not tensors: what follows from a size in a program has other tensors, and is often a multiple of it. A
 size that is taken for one that varies costs a trace or a plan that is more general than it need be, and no answer.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from typing import TypeVar
 
 from pijit import _core
@@ -16,6 +16,7 @@ Tensor = TypeVar("Tensor")
 
 _MOST = 64  # sizes, the newest of which are kept
 _sizes: dict[int, None] = {}
+_seen: dict[int, None] = {}  # sizes in which forms differed
 
 
 def dynamic(tensor: Tensor, *dims: int) -> Tensor:
@@ -50,15 +51,29 @@ def dynamic(tensor: Tensor, *dims: int) -> Tensor:
             raise UsageError(f"pijit.dynamic(): a dimension is a whole number, not {dim!r}")
         if not -len(shape) <= dim < len(shape):
             raise UsageError(f"pijit.dynamic(): the tensor has {len(shape)} dimensions, and none is {dim}")
-    for dim in dims or range(len(shape)):
-        size = shape[dim]
+    expect(shape[dim] for dim in dims or range(len(shape)))
+    return tensor
+
+
+def expect(found: Iterable[int]) -> None:
+    """These vary: the user says so, or an earlier run did (`pijit._profile`)."""
+    for size in found:
         _sizes.pop(size, None)
         _sizes[size] = None
     for oldest in list(_sizes)[:-_MOST]:
         _sizes.pop(oldest, None)
     if not OFF:
         _core.set_varying_sizes(list(_sizes))
-    return tensor
+
+
+def note(found: Iterable[int]) -> None:
+    """Forms of a segment differed in these sizes."""
+    _seen.update(dict.fromkeys(found))
+
+
+def seen() -> list[int]:
+    """What differed, or was expected to."""
+    return sorted({*list(_seen)[:_MOST], *_sizes})
 
 
 def sizes() -> Collection[int]:

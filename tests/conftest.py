@@ -35,6 +35,8 @@ os.environ.setdefault("PIJIT_RECORD_BUDGET", "0")
 os.environ.setdefault("PIJIT_RECORD_SHARE", "0")
 os.environ.setdefault("PIJIT_HOOK_SHARE", "0")
 os.environ.setdefault("PIJIT_LONG_CALL", "1000000")
+# What one test has recorded is for no other.
+os.environ.setdefault("PIJIT_CACHE", "0")
 
 
 class _NoTorch(PathFinder):

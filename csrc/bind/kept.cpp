@@ -2,9 +2,13 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
+#include <algorithm>
+
 #include "bind/data.h"
 #include "bind/views.h"
+#include "common/clock.h"
 #include "hook/kept.h"
+#include "hook/profile.h"
 #include "kept/describe.h"
 
 namespace py = pybind11;
@@ -56,6 +60,41 @@ py::list asked() {
   return all;
 }
 
+py::object learnt(int id) {
+  const auto root = root_or_raise(id);
+  const std::string code = kept_name(*root).code;
+  if (code.empty() || root->owner.living() == nullptr) return py::none();
+  const Profiled made = learnt_by(*root);
+  py::dict one;
+  one["function"] = root->written.name;
+  one["code"] = code;
+  one["automatic"] = root->asked.automatic;
+  one["records"] = root->counts.records;
+  one["aborts"] = root->counts.aborts;
+  one["replays"] = root->counts.replays;
+  one["saved"] = root->saved().seconds;
+  one["left"] = made.useless;
+  one["passes"] = made.passes;
+  one["inputs"] = made.inputs;
+  py::list places;
+  for (const ProfiledPlace& place : made.places) places.append(py::make_tuple(place.container, place.key));
+  one["places"] = std::move(places);
+  return one;
+}
+
+void set_profile(const std::vector<py::dict>& rows) {
+  profile().clear();
+  for (const py::dict& row : rows) {
+    Profiled made;
+    made.useless = row["useless"].cast<std::string>();
+    made.passes = row["passes"].cast<bool>();
+    made.inputs = row["inputs"].cast<std::vector<uint32_t>>();
+    for (const auto& [container, key] : row["places"].cast<std::vector<std::pair<int, std::string>>>())
+      made.places.push_back({container, key});
+    profile()[row["code"].cast<std::string>()] = std::move(made);
+  }
+}
+
 }  // namespace
 
 void bind_kept(py::module_& module) {
@@ -63,6 +102,17 @@ void bind_kept(py::module_& module) {
     keeping().directory = std::move(directory);
     keeping().environment = std::move(environment);
   });
+  module.def(
+      "set_writer",
+      [](const py::object& call, double seconds) {
+        keeping().writer = call.is_none() ? Ref() : Ref::borrow(call.ptr());
+        keeping().written = now() + seconds - Keeping::kEvery;
+        keeping().due = Keeping::kNever;
+      },
+      py::arg("call"), py::arg("seconds"));
+  module.def("set_dying",
+             [](const py::object& call) { dying_root_writer() = call.is_none() ? Ref() : Ref::borrow(call.ptr()); });
+  module.def("set_unpacker", [](const py::object& call) { keeping().unpacker = Ref::borrow(call.ptr()); });
   module.def("keeping", [] {
     py::dict result;
     result["directory"] = keeping().directory;
@@ -72,10 +122,22 @@ void bind_kept(py::module_& module) {
     result["asked"] = asked();
     return result;
   });
-  module.def("kept_roots", [] {
+  module.def("learnt", &learnt, py::arg("root"));
+  module.def("function_roots", [] {
     std::vector<int> numbers;
     for (const auto& root : all_roots())
-      if (!root->traces.empty() && !root->is_entry()) numbers.push_back(root->id);
+      if (!root->is_entry()) numbers.push_back(root->id);
+    return numbers;
+  });
+  module.def("set_profile", &set_profile, py::arg("rows"));
+  module.def("kept_roots", [] {
+    std::vector<std::pair<uint64_t, int>> found;
+    for (const auto& root : all_roots())
+      if (!root->traces.empty() && !root->is_entry()) found.emplace_back(root->counts.replays, root->id);
+    std::stable_sort(found.begin(), found.end(),
+                     [](const auto& one, const auto& two) { return one.first > two.first; });
+    std::vector<int> numbers;
+    for (const auto& [replays, id] : found) numbers.push_back(id);
     return numbers;
   });
   module.def("kept_texts", &texts, py::arg("root"));

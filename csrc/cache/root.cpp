@@ -21,18 +21,19 @@ bool g_keep_dead = false;
 bool g_any_suspends = false;
 bool g_changed = true, g_any_live = false, g_any_of_user = false, g_any_needs_frames = false;
 
-// The keeper of dead roots finds the object as it was, though the weak reference to it is gone.
+// Who is shown dying roots finds the object as it was, though the weak reference to it is gone.
 void show_dying(Root& root, PyObject* number) {
   const SavedError error;
   root.owner.dying = true;
-  if (!Ref::steal(PyObject_CallOneArg(dead_root_keeper().get(), number))) PyErr_WriteUnraisable(nullptr);
+  for (const Ref* shown : {&dead_root_keeper(), &dying_root_writer()})
+    if (*shown && !Ref::steal(PyObject_CallOneArg(shown->get(), number))) PyErr_WriteUnraisable(nullptr);
   root.owner.dying = false;
 }
 
 // Called when the function or instance of a root dies; `self` is the root's number.
 PyObject* on_death(PyObject* self, PyObject*) {
   const std::shared_ptr<Root> root = find_root(static_cast<int>(PyLong_AsLong(self)));
-  if (root != nullptr && dead_root_keeper() && !root->traces.empty()) show_dying(*root, self);
+  if (root != nullptr && !root->is_entry() && (!root->traces.empty() || dying_root_writer())) show_dying(*root, self);
   remove_root(static_cast<int>(PyLong_AsLong(self)));
   Py_RETURN_NONE;
 }
@@ -132,6 +133,11 @@ void keep_dead_roots() noexcept {
 Ref& dead_root_keeper() noexcept {
   static auto* keeper = new Ref();
   return *keeper;
+}
+
+Ref& dying_root_writer() noexcept {
+  static auto* writer = new Ref();
+  return *writer;
 }
 
 PyObject* undecorated(PyObject* function) noexcept {

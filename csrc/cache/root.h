@@ -23,6 +23,7 @@ namespace pijit {
 // What of a root outlives the process (hook/kept.h).
 struct Kept {
   bool asked = false;                // the cache was looked into
+  bool profiled = false;             // and the profile
   uint64_t found = 0, recorded = 0;  // traces that came from there, and recordings when its traces were last written
   std::vector<Ref> arguments;        // of calls that were recorded: weak references
 };
@@ -81,6 +82,8 @@ std::vector<std::shared_ptr<Root>>& dead_roots() noexcept;
 void keep_dead_roots() noexcept;
 // Called with the number of a root that has traces, while these and the object are still there; null: nobody is.
 Ref& dead_root_keeper() noexcept;
+// The same of any root, for what outlives the process (hook/kept.h).
+Ref& dying_root_writer() noexcept;
 
 // The function that decorators wrap, as functools.wraps notes it; else the function itself. Borrowed.
 PyObject* undecorated(PyObject* function) noexcept;

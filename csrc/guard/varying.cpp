@@ -411,6 +411,23 @@ bool Varying::has(const void* container, PyObject* key) const noexcept {
   return holds(changed_) || holds(missed_);
 }
 
+std::vector<uint32_t> Varying::open_inputs() const {
+  constexpr uint64_t kMostInputs = 1 << 16;  // ways further in are no indices
+  std::vector<uint32_t> found;
+  for (const auto* ways : {&arguments_, &opened_})
+    for (const uint64_t way : *ways)
+      if (way > 0 && way <= kMostInputs) found.push_back(static_cast<uint32_t>(way - 1));
+  return found;
+}
+
+std::vector<Ref> Varying::keys_in(const void* container) const {
+  std::vector<Ref> keys;
+  for (const Places* places : {&changed_, &missed_})
+    if (const auto found = places->find(container); found != places->end())
+      for (const Ref& key : found->second) keys.push_back(Ref::borrow(key.get()));
+  return keys;
+}
+
 bool Varying::has_any(const void* container) const noexcept {
   const auto holds = [&](const Places& places) {
     const auto found = places.find(container);

@@ -43,6 +43,9 @@ class Varying {
   bool has_argument(uint64_t way) const noexcept { return arguments_.count(way) != 0 || opened_.count(way) != 0; }
   // That input differs from call to call, which is known without a miss.
   void open_input(uint32_t index) { opened_.insert(index + 1); }
+  // The inputs that varied, and the keys of places in a container that did.
+  std::vector<uint32_t> open_inputs() const;
+  std::vector<Ref> keys_in(const void* container) const;
   bool is_open_input(uint32_t index) const noexcept { return has_argument(index + 1); }
   // The traces begin in the middle of a function: what they find there may be new in each call.
   bool in_the_middle = false;

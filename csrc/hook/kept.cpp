@@ -5,11 +5,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <string_view>
+#include <unordered_map>
 
 #include "cache/variants.h"
+#include "common/clock.h"
 #include "cpython/frame.h"
+#include "cpython/objects.h"
 #include "hook/keep.h"
 #include "hook/log.h"
 #include "kept/describe.h"
@@ -80,6 +84,41 @@ bool take_trace(std::string_view* text, std::string_view* trace) {
   return hex(digest_of(*trace)) == end + 1;
 }
 
+// "packed SIZE": what follows is compressed, and has so many bytes. Anything else is as it is.
+bool unpack(std::string_view* rest, std::string* bytes) {
+  std::string_view line, packed = *rest;
+  constexpr std::string_view kWord = "packed ";
+  if (!take_line(&packed, &line) || line.substr(0, kWord.size()) != kWord) return true;
+  const std::string number(line.substr(kWord.size()));
+  char* end = nullptr;
+  const unsigned long long size = std::strtoull(number.c_str(), &end, 10);
+  if (*end != 0 || size > kLargestFile || !keeping().unpacker) return false;
+  const Ref object = Ref::steal(PyObject_CallNoArgs(keeping().unpacker.get()));
+  const Ref found = Ref::steal(!object ? nullptr
+                                       : PyObject_CallMethod(object.get(), "decompress", "y#n", packed.data(),
+                                                             static_cast<Py_ssize_t>(packed.size()),
+                                                             static_cast<Py_ssize_t>(size + 1)));
+  const Ref whole = Ref::steal(!found ? nullptr : PyObject_GetAttrString(object.get(), "eof"));
+  const Ref more = Ref::steal(!whole ? nullptr : PyObject_GetAttrString(object.get(), "unused_data"));
+  if (!more || whole.get() != Py_True || !PyBytes_Check(found.get()) || !PyBytes_Check(more.get()) ||
+      PyBytes_GET_SIZE(more.get()) != 0 || static_cast<unsigned long long>(PyBytes_GET_SIZE(found.get())) != size)
+    return PyErr_Clear(), false;
+  bytes->assign(PyBytes_AS_STRING(found.get()), static_cast<size_t>(size));
+  *rest = *bytes;
+  return true;
+}
+
+// Remembered: only which file is looked for depends on it, and what is found there is compared anew.
+uint64_t known_class_digest(PyTypeObject* type, Descriptions* descriptions) {
+  static auto* known = new std::unordered_map<PyTypeObject*, std::pair<uint64_t, uint64_t>>;
+  const uint64_t version = cpython::type_version(type);
+  const auto found = known->find(type);
+  if (version != 0 && found != known->end() && found->second.first == version) return found->second.second;
+  const uint64_t digest = descriptions->class_digest(type);
+  (*known)[type] = {version, digest};
+  return digest;
+}
+
 PyObject* owner_of(const Root& root) {
   return root.owner.living();
 }
@@ -98,7 +137,7 @@ KeptName kept_name(const Root& root) {
   made.code = hex(descriptions.digest(root.owner.code));
   if (root.owner.instance != nullptr && owner_of(root) != nullptr) {
     PyTypeObject* type = Py_TYPE(root.owner.instance);
-    made.code += " of " + full_name(type) + " " + hex(descriptions.class_digest(type));
+    made.code += " of " + full_name(type) + " " + hex(known_class_digest(type, &descriptions));
   }
   if (root.asked.fixed_sizes) made.code += ", sizes fixed";
   made.file = hex(digest_of(made.code + "\n" + keeping().environment)) + ".pijit";
@@ -110,10 +149,12 @@ std::vector<std::string> read_kept(const std::string& path, const std::string& e
   std::vector<std::string> texts;
   if (!read_own(path, &bytes, why)) return texts;
   std::string_view rest = bytes, line;
-  if (!take_line(&rest, &line) || line != "pijit cache 1") return *why = "it is of another version, or damaged", texts;
+  if (!take_line(&rest, &line) || line != "pijit cache 2") return *why = "it is of another version, or damaged", texts;
   if (!take_line(&rest, &line) || line != "environment " + environment)
     return *why = "it is of another environment", texts;
   if (!take_line(&rest, &line) || line.substr(0, 5) != "root ") return *why = "it is damaged", texts;
+  std::string unpacked;
+  if (!unpack(&rest, &unpacked)) return *why = "it is damaged", texts;
   for (std::string_view trace; !rest.empty() && texts.size() < kMostTexts;) {
     if (!take_trace(&rest, &trace)) return *why = "it is damaged", std::vector<std::string>();
     texts.emplace_back(trace);
@@ -173,6 +214,23 @@ bool find_kept(Root& root, cpython::Frame* frame) {
   return installed > 0;
 }
 
+void note_unwritten() noexcept {
+  Keeping& all = keeping();
+  if (!all.writer) return;
+  all.due = std::min(all.due, all.written + Keeping::kEvery);
+  write_if_due(now());
+}
+
+void write_if_due(double time) noexcept {
+  Keeping& all = keeping();
+  if (time < all.due) return;
+  all.written = time;
+  all.due = Keeping::kNever;
+  const SavedError error;
+  const Ref done = Ref::steal(!all.writer ? nullptr : PyObject_CallNoArgs(all.writer.get()));
+  PyErr_Clear();
+}
+
 void note_arguments(Root& root, cpython::Frame* frame) {
   if (keeping().on == 0) return;
   const int count = root.is_entry() ? 0 : root.owner.code->co_nlocalsplus;
@@ -195,8 +253,11 @@ KeptTexts texts_of(Root& root) {
     if (PyList_Append(arguments.get(), weak.get()) != 0) PyErr_Clear();
   PyObject* owner = owner_of(root);
   if (owner == nullptr || root.is_entry()) return made;
-  for (size_t i = 0; i < root.traces.size(); ++i) {
-    const std::shared_ptr<Trace> trace = root.traces[i];
+  // Those that are replayed most come first, and are tried first.
+  Traces::All traces = root.traces.all();
+  std::stable_sort(traces.begin(), traces.end(),
+                   [](const auto& one, const auto& other) { return one->replays > other->replays; });
+  for (const std::shared_ptr<Trace>& trace : traces) {
     std::string why, text;
     try {
       text = kept_text(*trace, owner, arguments.get(), &why);

@@ -13,10 +13,15 @@
 namespace pijit {
 
 struct Keeping {
+  static constexpr double kNever = 1e300;
+  static constexpr double kEvery = 60;  // seconds between two writes, but for the one at the end
   uint8_t on = 0;
   uint64_t limit = uint64_t{1} << 30;  // bytes of all files
   std::string directory;               // which Python has found to be this user's alone; empty: there is none
   std::string environment;             // versions and options without which a trace is another
+  Ref writer;                          // is called where something is to be written by now; null: nobody is
+  double written = 0, due = kNever;    // when that was last, and when it will be; seconds of now()
+  Ref unpacker;                        // makes what decompresses a file; null: there is none
   uint64_t hits = 0, misses = 0;       // files that gave a trace, and those that were not there or gave none
   // What became of the first roots that were looked for.
   struct Asked {
@@ -35,6 +40,9 @@ KeptName kept_name(const Root& root);
 std::vector<std::string> read_kept(const std::string& path, const std::string& environment, std::string* why);
 // Traces of the root come from its file; false: none does.
 bool find_kept(Root& root, cpython::Frame* frame);
+// Something was recorded that is to be written. A call comes at this time: the writer is told, if it is due.
+void note_unwritten() noexcept;
+void write_if_due(double time) noexcept;
 // The call is about to be recorded: objects among its arguments, by which its trace may name others.
 void note_arguments(Root& root, cpython::Frame* frame);
 // The texts of all traces of a root that can be kept, and why others cannot.

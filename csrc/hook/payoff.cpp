@@ -50,7 +50,8 @@ void give_up(Root& root) {
   if (again || root.asked.automatic) root.standing.farewell.reset();  // nobody asked for it by name
 }
 
-// Functions that the root calls are looked at from now on, through those that its recordings showed to be called once.
+}  // namespace
+
 void pass_on(Root& root, const std::string& why) {
   leave_alone(root, kPassesOn, why, root.last.stop);
   if (!root.standing.is_disabled()) return;
@@ -60,8 +61,6 @@ void pass_on(Root& root, const std::string& why) {
   if (root.asked.automatic) root.standing.farewell.reset();
   log_line(Channel::kRecord, "record " + root.written.name + ": what it calls is recorded instead");
 }
-
-}  // namespace
 
 void pass_through_drivers(Root& root) {
   const CodeState* own = code_state(root.owner.code, false);

@@ -16,6 +16,10 @@ bool is_asked_for(const Root& root) noexcept;
 // at.
 void pass_through_drivers(Root& root);
 
+// The role of root passes on: functions that the root calls are looked at from now on, through those that its recordings
+// showed to be called once.
+void pass_on(Root& root, const std::string& why);
+
 // Calls of the root are timed now and then.
 bool is_measured(const Root& root) noexcept;
 // Compiled code is under way for some segment, or is being measured there: what calls take now is not what they will.

@@ -26,6 +26,7 @@
 #include "hook/kept.h"
 #include "hook/log.h"
 #include "hook/payoff.h"
+#include "hook/profile.h"
 #include "hook/savings.h"
 #include "hook/stack.h"
 #include "hook/stress.h"
@@ -121,6 +122,7 @@ PyObject* watch(const std::shared_ptr<Root>& root, PyThreadState* ts, cpython::F
     root->recordings.drivers = recording_pace().drivers();
     try {
       install_trace(*root, recorder.finish(), recorder, wanted);
+      note_unwritten();
       note_cost(*root);
     } catch (const std::exception& failure) {  // CPython has done the call
       note_failure(*root, failure.what());
@@ -271,6 +273,7 @@ void share_gil(PyThreadState* ts) noexcept {
   static double given = 0;
   give_turn(ts);
   const double time = now();
+  write_if_due(time);
   const bool is_asked = cpython::attention_can_wait(ts) && !put_off_compilers(ts);
   if (!is_asked && (time - given < kTurn || cpython::single_threaded(ts))) return;
   given = time;
@@ -315,6 +318,7 @@ PyObject* serve(const std::shared_ptr<Root>& root, PyThreadState* ts, cpython::F
   if (verified(*root, ts, frame, &result) || run_trace(*root, ts, frame, &result))
     return served.ends_replayed(), result;
   if (ask_again(*root, frame) && run_trace(*root, ts, frame, &result)) return served.ends_replayed(), result;
+  if (root->traces.empty() && begin_as_profiled(*root)) return evaluate(*root, ts, frame);
   if (root->traces.empty() && find_kept(*root, frame) &&
       may_replay(root->traces.depth(), root->traces.coroutines(), ts) &&
       (run_trace(*root, ts, frame, &result) || (ask_again(*root, frame) && run_trace(*root, ts, frame, &result))))

@@ -109,11 +109,19 @@ PyObject* class_part(const Origin& origin) noexcept {
   return is_there ? PyTuple_GET_ITEM(type->tp_mro, static_cast<Py_ssize_t>(origin.number)) : nullptr;
 }
 
+// What a function keeps and shows as no member.
+bool is_function_slot(PyTypeObject* type, Py_ssize_t offset) noexcept {
+  return type == &PyFunction_Type && (offset == static_cast<Py_ssize_t>(offsetof(PyFunctionObject, func_annotations)) ||
+                                      offset == static_cast<Py_ssize_t>(offsetof(PyFunctionObject, func_dict)));
+}
+
 PyObject* slot_part(const Origin& origin) noexcept {
   const auto offset = static_cast<Py_ssize_t>(origin.number);
   PyTypeObject* type = Py_TYPE(origin.of);
   if (offset <= 0 || offset >= type->tp_basicsize) return nullptr;
-  if (cpython::member_name(type, offset) == nullptr && cpython::dict_offset(type) != offset) return nullptr;
+  if (cpython::member_name(type, offset) == nullptr && cpython::dict_offset(type) != offset &&
+      !is_function_slot(type, offset))
+    return nullptr;
   return cpython::object_at(origin.of, offset);
 }
 
@@ -143,6 +151,7 @@ PyObject* part_of(const Origin& origin) noexcept {
     case Lead::kOwner:
     case Lead::kArgument:
     case Lead::kMade:
+    case Lead::kAddress:
       return nullptr;
     case Lead::kLiteral:
       return origin.key;

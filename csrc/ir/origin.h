@@ -37,7 +37,7 @@ using Origins = std::unordered_map<PyObject*, Origin>;
 // It is a class of C that never dies. The object itself is not looked into.
 bool is_static_class(PyObject* object);
 // What the step leads to, borrowed; null: nothing. Not of kOwner and kArgument, which only the caller knows, and not of
-// kMade, which is made anew.
+// kMade and kAddress, which are made anew.
 PyObject* part_of(const Origin& origin) noexcept;
 
 }  // namespace pijit

@@ -256,6 +256,7 @@ struct Trace {
   uint32_t turns = 0;  // that it takes of the loop at whose head it begins
   StopInfo stop;
   bool gives_way = false;              // to the next trace: the recording changed what its own guards are about
+  Objects addresses;                   // objects whose addresses stand in constants, as addresses and nothing else
   bool of_this_process = false;        // a constant is an address, a hash or the order of a set: others have others
   Vec<StopInfo> detours;               // why something was left to an opaque call, or to CPython, in between
   uint32_t exit_points = 0;            // under stress: instructions at which a replay was to leave

@@ -32,6 +32,9 @@ class Descriptions {
   std::unordered_map<const void*, uint64_t> known_;
 };
 
+// In place of the words for a number that id() gives: what it is the number of says what it is.
+inline constexpr const char* kAboutAddress = "address";
+
 uint64_t digest_of(std::string_view bytes);
 std::string hex(uint64_t number);
 // "torch.nn.modules.linear.Linear"

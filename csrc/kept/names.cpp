@@ -33,6 +33,17 @@ class Names final : public KeptNames {
     if (why_.empty()) why_ = std::move(why);
   }
   const std::string& why() const { return why_; }
+  // A guard compares with such a number: it may have been computed with before, as any number.
+  bool guards_address() const {
+    const auto is_one = [&](PyObject* object) {
+      return object != nullptr && origins_.count(object) != 0 && addressed(object) != nullptr;
+    };
+    return std::any_of(trace_.guards.begin(), trace_.guards.end(), [&](const Guard& guard) {
+      bool any = is_one(guard.expected);
+      for (uint32_t i = 0; i < guard.count && !any; ++i) any = is_one(trace_.guard_items[guard.first + i]);
+      return any;
+    });
+  }
   // The lines of all objects that were named.
   std::string lines();
 
@@ -41,6 +52,8 @@ class Names final : public KeptNames {
   std::optional<uint32_t> add_line(PyObject* object, KeptObject line);
   bool lead(PyObject* object, const Origin& origin, KeptObject* line, int depth);
   bool make(PyObject* object, KeptObject* line, int depth);
+  PyObject* addressed(PyObject* number) const;
+  std::string name_address(PyObject* number, PyObject* object);
   bool leads(const Origin& origin, PyObject* object) const;
   bool find(PyObject* object, Origin* origin);
   bool find_by_name(PyObject* object, Origin* origin);
@@ -78,6 +91,7 @@ std::string Names::name(PyObject* object, bool alive) {
   if (!known) {
     return fail("an object that nothing leads to, or that is gone"), "None";
   }
+  if (PyObject* target = addressed(object)) return name_address(object, target);
   if (cpython::is_scalar(object) || object == Py_NotImplemented) return "";
   const std::optional<uint32_t> index = add(object);
   if (index) return "known(" + std::to_string(*index) + ")";
@@ -85,6 +99,24 @@ std::string Names::name(PyObject* object, bool alive) {
   const std::string what = full_name(is_class ? reinterpret_cast<PyTypeObject*>(object) : Py_TYPE(object));
   fail((is_class ? "nothing leads to the class " : "nothing leads to an object of ") + what);
   return "None";
+}
+
+// Whose address the number is, of those that the trace knows as such; null: it is another number.
+PyObject* Names::addressed(PyObject* number) const {
+  if (trace_.addresses.empty() || !PyLong_CheckExact(number)) return nullptr;
+  const auto* at = static_cast<PyObject*>(PyLong_AsVoidPtr(number));
+  if (PyErr_Occurred() != nullptr) PyErr_Clear();
+  const auto found = std::find(trace_.addresses.begin(), trace_.addresses.end(), at);
+  return found == trace_.addresses.end() ? nullptr : *found;
+}
+
+std::string Names::name_address(PyObject* number, PyObject* object) {
+  const std::optional<uint32_t> of = origins_.count(object) == 0 ? std::nullopt : add(object);
+  if (!of) return fail("the address of an object that nothing leads to"), "None";
+  KeptObject line;
+  line.part = Lead::kAddress;
+  line.of = *of;
+  return "known(" + std::to_string(*add_line(number, std::move(line))) + ")";
 }
 
 // The step leads to the object, and a path leads to where it begins.
@@ -147,7 +179,7 @@ std::optional<uint32_t> Names::add(PyObject* object, int depth) {
 }
 
 std::optional<uint32_t> Names::add_line(PyObject* object, KeptObject line) {
-  line.about = descriptions_.of(object);
+  line.about = line.part == Lead::kAddress ? kAboutAddress : descriptions_.of(object);
   if (line.about.empty()) return std::nullopt;
   line.owned = owned_.count(object) != 0;
   const auto index = static_cast<uint32_t>(objects_.size());
@@ -347,6 +379,7 @@ std::string kept_text(const Trace& trace, PyObject* owner, PyObject* arguments, 
   if (trace.of_this_process) return *why = "it has an address, a hash or the order of a set as a constant", "";
   const cpython::GcPause pause;  // what is known to be alive stays so
   Names names(trace, owner, arguments);
+  if (names.guards_address()) return *why = "an address stands in what the program keeps", "";
   const std::string text = kept_trace_text(trace, names);
   const std::string lines = names.lines();
   if (!names.why().empty()) return *why = names.why(), "";

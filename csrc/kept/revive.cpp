@@ -13,6 +13,15 @@
 namespace pijit {
 namespace {
 
+// Words for an object of the file that is another here: "function f: code 12ab in the file, 34cd here".
+std::string both(const std::string& there, const std::string& here) {
+  const size_t end = there.rfind(' ');
+  if (end == std::string::npos || here.substr(0, end + 1) != there.substr(0, end + 1))
+    return there + " in the file, " + (here.empty() ? "an object of another kind" : here) + " here";
+  const char* const what = there.substr(0, 7) == "object " ? ": " : ": code ";
+  return there.substr(0, end) + what + there.substr(end + 1) + " in the file, " + here.substr(end + 1) + " here";
+}
+
 class Finder {
  public:
   Finder(PyObject* owner, const std::vector<PyObject*>& arguments, std::string* why)
@@ -24,7 +33,8 @@ class Finder {
       PyObject* object = follow(line, *objects);
       if (object == nullptr) return fail(line, "is not here");
       if (!found.insert(object).second) return fail(line, "is another object of the trace here");
-      if (descriptions_.of(object) != line.about) return fail(line, "is " + descriptions_.of(object) + " here");
+      const std::string about = line.part == Lead::kAddress ? kAboutAddress : descriptions_.of(object);
+      if (about != line.about) return *why_ = both(line.about, about), false;
       objects->push_back(object);
     }
     for (size_t i = 0; i < lines.size(); ++i)
@@ -37,6 +47,7 @@ class Finder {
   }
 
   std::vector<Ref> owned;
+  Objects addresses;  // objects whose numbers the trace has
 
  private:
   // The class runs no Python: it is one of those whose values the adapter knows, and its constructor takes the text
@@ -48,12 +59,20 @@ class Finder {
     owned.push_back(std::move(made));
     return owned.back().get();
   }
+  PyObject* number_of(PyObject* object) {
+    Ref made = Ref::steal(PyLong_FromVoidPtr(object));
+    if (!made) return PyErr_Clear(), nullptr;
+    addresses.push_back(object);
+    owned.push_back(std::move(made));
+    return owned.back().get();
+  }
   PyObject* follow(const KeptObject& step, const std::vector<PyObject*>& objects) {
     if (step.part == Lead::kOwner) return owner_;
     if (step.part == Lead::kArgument) return step.number < arguments_.size() ? arguments_[step.number] : nullptr;
     const bool begins = row_of(step.part).begins;
     if (!begins && step.of >= objects.size()) return nullptr;
     if (step.part == Lead::kMade) return make(objects[step.of], step.key.get());
+    if (step.part == Lead::kAddress) return number_of(objects[step.of]);
     const bool by_object = row_of(step.part).key == LeadKey::kObject;
     if (by_object && step.by >= objects.size()) return nullptr;
     PyObject* key = by_object ? objects[step.by] : step.key.get();
@@ -238,6 +257,7 @@ std::unique_ptr<Trace> revive(const std::string& text, PyObject* owner, const st
     if (!why->empty()) return nullptr;
     auto trace = std::make_unique<Trace>(std::move(parsed->trace));
     for (Ref& object : finder.owned) trace->owned.push_back(std::move(object));
+    trace->addresses = std::move(finder.addresses);
     return trace;
   } catch (const TextError& error) {
     *why = "line " + std::to_string(error.line) + ": " + error.what();

@@ -24,11 +24,12 @@ import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pijit import _core, _varying_sizes, compilers
 from pijit._roots import root_of
-from pijit.compilers import _failures, _free_sizes, pool
+from pijit.compilers import _failures, _free_sizes, _kept_plans, pool
 from pijit.compilers._base import Backend, Options
 from pijit.compilers._compared import Call, Differs, Made, difference, told
 from pijit.compilers._compiler_threads import others_run
@@ -40,7 +41,7 @@ from pijit.errors import BackendError, ExportError
 from pijit.graph.build.segment import graph_of_segment
 
 if TYPE_CHECKING:
-    from pijit._core import Place
+    from pijit._core import Place, SegmentRow
     from pijit.compilers._gradient_plans import Compilations
     from pijit.graph.build.segment import SegmentGraph
     from pijit.graph.model import Graph
@@ -107,6 +108,7 @@ class Market:
     outcomes: list[Outcome] = field(default_factory=list)
     automatic: bool = False
     dynamic: bool | None = None
+    _keys: dict[tuple[tuple[int, int], str], str] = field(default_factory=dict, repr=False)
 
     def _may_take(self, backend: Backend, kinds: Collection[str]) -> bool:
         """It is asked for a segment with tensors of such devices. One that is named says itself why it takes none."""
@@ -155,10 +157,15 @@ class Market:
             if place.operators < _FEWEST_OPERATORS and place.seconds < _LEAST_SECONDS:
                 self._note(place, f"not begun: {place.operators} operators are too few to repay it")
                 return
-            job.ready = lambda: place.runs >= _AGAIN or not place.alive
-            job.by_calls = True
-            job.forget = lambda: self._note(place, "not begun: it was not called again")
+            if not _kept_plans.any_winner():
+                self._await_calls(place, job)
         _worker.submit(job)
+
+    def _await_calls(self, place: "Place", job: Job) -> None:
+        """What was replayed once only may never come back."""
+        job.ready = lambda: place.runs >= _AGAIN or not place.alive
+        job.by_calls = True
+        job.forget = lambda: self._note(place, "not begun: it was not called again")
 
     def _note(self, place: "Place", state: str) -> None:
         self._row("auto", place).state = state
@@ -207,16 +214,31 @@ class Market:
     def _compile(self, offer: "_Offer") -> None:
         """Plans for this form alone."""
         candidates = list(self.candidates(offer.kinds()))
-        offer.left = len(candidates)
-        offer.place.await_more()
-        rows = [self._row(name, offer.place) for name, _, _ in candidates]
         try:
             with quietly:
                 segment = graph_of_segment(offer.place, offer.inputs)
+                key = self._key(segment, candidates)
         except ExportError as error:
-            for row in rows:
-                row.state = str(error)
+            for name, _, _ in candidates:
+                self._row(name, offer.place).state = str(error)
             return
+        offer.key, winner = key, _kept_plans.winner(key)
+        if winner == "native":
+            self._note(offer.place, "not begun: native replay was the fastest in an earlier process")
+            self._keys[offer.place.nodes, offer.place.describe()] = key
+            offer.place.decline()
+            return
+        if won := [each for each in candidates if each[0] == winner]:
+            candidates, offer.has_won = won, True
+        elif self.automatic and offer.place.runs < _AGAIN and _kept_plans.any_winner():
+            job = offer.job(partial(self._compile, offer))
+            self._await_calls(offer.place, job)
+            _worker.submit(job)
+            return
+        self._keys[offer.place.nodes, offer.place.describe()] = key
+        offer.left = len(candidates)
+        offer.place.await_more()
+        rows = [self._row(name, offer.place) for name, _, _ in candidates]
         heat, offer.graph = offer.heat(), segment.graph
         for at, ((_, backend, options), row) in enumerate(zip(candidates, rows, strict=True)):
             if not offer.place.alive or _worker.stopping:
@@ -235,6 +257,25 @@ class Market:
                 compilation,
                 partial(self._install, offer, backend, options, row, compilation, segment, writes),
             )
+
+    def _key(self, segment: "SegmentGraph", candidates: "Sequence[tuple[str, Backend, Options]]") -> str:
+        """Under which it is kept who won, where several may answer; "": it is not."""
+        if not self.turns or segment.partition is not None:
+            return ""
+        asked = [(name, sorted(options.settings.items()), options.threads) for name, _, options in candidates]
+        return _kept_plans.key_of_graph(segment.graph, asked)
+
+    def winners(self, rows: "Sequence[SegmentRow]") -> dict[str, str]:
+        """Who answers for segments of one trace, by the keys under which it is kept, where that is settled."""
+        found = {}
+        for row in rows:
+            for each in row["keys"]:
+                key = self._keys.get(((row["first"], row["last"]), each["key"]), "")
+                if key and each["state"] == "settled" and each["plans"]:
+                    found[key] = each["plans"][0]["name"]
+                elif key and each["state"] == "settled natively":
+                    found[key] = "native"
+        return found
 
     def _after(
         self,
@@ -275,6 +316,8 @@ class Market:
             if _worker.stopping:
                 return
             row.state = str(error)
+            if offer.has_won:
+                _kept_plans.forget(offer.key)
             _failures.tell(backend, error)
         except Exception as error:
             row.state = f"{type(error).__name__}: {error}"
@@ -302,7 +345,8 @@ class Market:
             row.difference = made.compared
             trial = True  # weights may have been written since; the engine compares with what they are then
         row.state, row.replaced, row.note = "installed", made.plan.replaced, made.plan.note
-        offer.place.install([made.row(row.backend, offer.outputs, writes)], self.turns, shared, trial)
+        turns = self.turns and not offer.has_won
+        offer.place.install([made.row(row.backend, offer.outputs, writes)], turns, shared, trial)
 
     # -- one plan for many forms
 
@@ -326,6 +370,8 @@ class Market:
             self._share(offer, kind.plans)
             return True
         free = kind.wants_plans(form)
+        if free is not None:
+            _varying_sizes.note(each.at(axis) for each in (*kind.seen, form) for axis in free.axes)
         if free is None and not kind.tried:
             free = _free_sizes.expected_of(form, None if self.dynamic else _varying_sizes.sizes())
         return free is not None and self._compile_free(offer, kind, form, free, backends)
@@ -449,6 +495,8 @@ class _Offer:
         events: for each device but the CPU, what comes when its copies are made.
         left: how many compilations have not ended.
         graph: what they are of.
+        key: under which it is kept who won.
+        has_won: the plan that is compiled has, in an earlier process.
     """
 
     place: "Place"
@@ -458,6 +506,8 @@ class _Offer:
     events: Sequence[tuple[Any, Any]] = ()
     left: int = 0
     graph: "Graph | None" = None
+    key: str = ""
+    has_won: bool = False
 
     def kinds(self) -> set[str]:
         """Of the devices that its tensors are on."""
@@ -534,6 +584,17 @@ def wait_for_all(seconds: float | None) -> bool:
         if until is None or until <= time.monotonic() or not others_run():
             return False
         time.sleep(min(_LOOK, max(until - time.monotonic(), 0)))
+
+
+def keep_winners(where: Path) -> None:
+    """Keep who won the turns in all markets of roots; the caller has the lock of the directory."""
+    found: dict[str, str] = {}
+    for root in _core.kept_roots():
+        asked = _core.market_of(root)
+        if isinstance(asked := getattr(asked, "market", asked), Market) and asked.turns:
+            for trace in _core.root_traces(root):
+                found |= asked.winners([row for row in trace["segments"] if row["region"] is None])
+    _kept_plans.note_winners(where, found)
 
 
 def of(fn: object) -> Any:

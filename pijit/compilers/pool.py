@@ -25,7 +25,7 @@ from tempfile import TemporaryDirectory
 
 from pijit import _core
 from pijit._config import config
-from pijit.compilers import OWN, _partition, _prepare, _progress, _torch, get, worker
+from pijit.compilers import OWN, _kept_plans, _partition, _prepare, _progress, _torch, get, worker
 from pijit.compilers._base import Backend, Options, Plan, reported
 from pijit.compilers._compiler_threads import beside, compiling
 from pijit.compilers._without_full_collections import quietly
@@ -157,7 +157,11 @@ class Compilation:
             with quietly:
                 parts = _prepare.parts(graph, self._compiler, self._options)
                 worker.write_job(parts.core, self._compiler, self._options, limits.memory, directory)
-            missing = self._wait_for(self._start(directory), directory)
+            key = _kept_plans.key_of_job(directory)
+            missing = _kept_plans.fetch(key, directory / worker.MADE)
+            if missing is None:
+                missing = self._wait_for(self._start(directory), directory)
+                _kept_plans.store(key, directory / worker.MADE, missing)
             with quietly:
                 made = _partition.load(parts.core, self._compiler, self._options, directory / worker.MADE, missing)
                 return _prepare.completed(made, parts)

@@ -37,6 +37,8 @@ options:
                     FILE (.json: as JSON, .html: as a page for a browser, .trace.json: as a trace that Perfetto and
                     chrome://tracing open)
   --explain[=FILE]  the same with the traces of each function and what to change
+  --profile=FILE    at the end, write what was learnt of the program, for --use-profile=FILE of a later run: it records
+                    nothing of what did not pay, and leaves open from the start what varied
   --verify[=N]      compare every N-th replay (each, if left out) with CPython, where it changes nothing
   --version         the version of pijit
   --help            this text
@@ -49,7 +51,17 @@ subcommands:
 _REPORTS = (".json", ".html", ".htm", ".txt", ".md", ".log", ".out", ".csv")
 
 
-_OPTIONS = ("--backend", "--device", "--single-process", "--report", "--explain", "--verify", "--version")
+_OPTIONS = (
+    "--backend",
+    "--device",
+    "--single-process",
+    "--report",
+    "--explain",
+    "--profile",
+    "--use-profile",
+    "--verify",
+    "--version",
+)
 
 
 class _Wrong(Exception):
@@ -126,6 +138,8 @@ def _run(rest: list[str]) -> int:
             device = value if option == "--device" else device
         elif option == "--single-process":
             single = True
+        elif option in {"--profile", "--use-profile"}:
+            _take_profile(option, value)
         elif option == "--verify":
             _check_next(option, equals, rest, str.isdecimal)
             _configure(option, value if equals else "1")
@@ -160,6 +174,20 @@ def _run(rest: list[str]) -> int:
         raise _Wrong(str(error)) from None
     run(what, rest, functools.partial(devices.move, device, single))
     return 0
+
+
+def _take_profile(option: str, file: str) -> None:
+    """Have a profile written at the end, or begin with one."""
+    if not file:
+        raise _Wrong(f"{option}= needs the name of a file")
+    from pijit import _profile
+
+    try:
+        (_profile.at_exit if option == "--profile" else _profile.use)(file)
+    except OSError as error:
+        raise _Wrong(f"{option}={file}: the profile cannot be written there: {error.strerror}") from None
+    except PijitError as error:
+        raise _Wrong(f"{option}={file}: {error}") from None
 
 
 def _program(rest: list[str]) -> tuple[Callable[..., None], str, list[str]]:

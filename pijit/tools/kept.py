@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from pijit import _core, _kept
 from pijit._config import config
+from pijit.compilers import _kept_plans
 from pijit.errors import CacheError
 
 
@@ -41,6 +42,9 @@ def _info(place: Path) -> tuple[str, int]:
     lines = [f"{place}: {len(all_files)} files, {sum(each.size for each in all_files):,} bytes, {limit}"]
     if why := _kept.why_not(place):
         lines.append(f"not used: {why}")
+    elif plans := _kept.files(place, _kept.PLAN):
+        size = sum(facts.st_size for _, facts in plans)
+        lines.append(f"code of compilers: {len(plans)} files, {size:,} bytes")
     last = _last(place)
     if last:
         lines.append(f"last run: {last['hits']} functions found here, {last['misses']} not")
@@ -58,10 +62,12 @@ def _clear(place: Path) -> str:
     if why := _kept.why_not(place):
         raise CacheError(f"nothing is removed: {why}")
     with _kept.locked(place):
-        all_files = _kept.files(place)
+        all_files = _kept.files(place, _kept.SUFFIX, _kept.PLAN)
+        (place / _kept_plans.TABLE).unlink(missing_ok=True)
         for path, _ in all_files:
             path.unlink(missing_ok=True)
-        (place / _kept.LAST).unlink(missing_ok=True)
+        for name in (_kept.LAST, _kept.SIZE):
+            (place / name).unlink(missing_ok=True)
     return f"{place}: {len(all_files)} files removed"
 
 
@@ -107,7 +113,7 @@ def _last(place: Path) -> dict[str, Any]:
 
 def _files(place: Path) -> Iterator[_File]:
     try:
-        all_files = _kept.files(place)
+        all_files = _kept.files(place, _kept.SUFFIX)
     except OSError:
         return
     for path, facts in all_files:

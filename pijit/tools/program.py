@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 from importlib.machinery import BuiltinImporter, SourceFileLoader, SourcelessFileLoader
 from types import CodeType, ModuleType, TracebackType
 
-from pijit import _path
+from pijit import _kept, _path
 from pijit._config import config
 from pijit._switch import enable
 
@@ -103,6 +103,7 @@ def _text(file: str) -> str:
 
 
 def _under_pijit(run: _Run, begin: Callable[[], None]) -> None:
+    _kept.by_default()
     enable()
     begin()
     try:

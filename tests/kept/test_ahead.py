@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 
@@ -53,7 +54,30 @@ def test_other_code_is_refused(tmp_path: Path) -> None:
     )
     (said,) = run(path + other, tmp_path / "cache", KEEP="0")["results"]
     assert "is of other code" in said
-    assert "Net" in said
+    assert re.search(r"Net: \w{16} of __main__\.Net \w{16} in the file; Net: \w{16} of __main__\.Net \w{16} here", said)
+
+
+FUNCTION = """
+def twice(x):
+    return x * 2
+
+
+def step(x):
+    return twice(x) + 1
+"""
+
+
+def test_the_function_that_differs_is_named(tmp_path: Path) -> None:
+    """One that is called, with both digests."""
+    path = f"PATH = {str(tmp_path / 'step.pijit')!r}\n" + FUNCTION
+    run(path + "pijit.save(step, PATH, inputs=[(torch.ones(2),)])\ntell()\n", tmp_path / "cache", KEEP="0")
+    load = (
+        "try:\n    pijit.load(PATH, step)\nexcept pijit.errors.CacheError as error:\n    tell(str(error))\n"
+        "else:\n    tell('')\n"
+    )
+    assert run(path + load, tmp_path / "cache", KEEP="0")["results"] == ["''"]
+    (said,) = run(path.replace("x * 2", "x * 3") + load, tmp_path / "cache", KEEP="0")["results"]
+    assert re.search(r"function twice: code \w{16} in the file, \w{16} here", said)
 
 
 def saved(tmp_path: Path) -> Path:
@@ -75,7 +99,7 @@ def test_damaged_files_are_refused(tmp_path: Path) -> None:
     """Whatever is wrong with them."""
     path = saved(tmp_path)
     data = path.read_bytes()
-    for changed in (b"", data[:100], data[:-10], data.replace(b"nodes", b"Nodes"), b"\xff" * 50):
+    for changed in (b"", data[:100], data[:-10], data[:-40] + b"x" + data[-39:], b"\xff" * 50):
         path.write_bytes(changed)
         with pytest.raises(CacheError):
             pijit.load(path, torch.nn.Linear(4, 2))

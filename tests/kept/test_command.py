@@ -62,6 +62,22 @@ def test_a_second_run_records_nothing(cache: Path) -> None:
     assert command("cache", "explain", "step", cache=cache).stdout.startswith("step: its traces were found (")
 
 
+def test_it_is_on_for_the_command_alone(tmp_path: Path) -> None:
+    """Where nobody has said otherwise; the library has to be asked."""
+    (tmp_path / "script.py").write_text(SCRIPT)
+    place = tmp_path / "cache"
+    environment = {name: value for name, value in os.environ.items() if name != "PIJIT_CACHE"}
+    environment["PIJIT_CACHE_DIR"] = str(place)
+    library = "import pijit\npijit.enable()\n" + SCRIPT
+    for words in (["-c", library], ["-m", "pijit", "script.py"]):
+        assert not place.exists()
+        done = subprocess.run(
+            [sys.executable, *words], env=environment, cwd=tmp_path, capture_output=True, text=True, check=False
+        )
+        assert done.stdout == "[3.0, 3.0, 3.0]\n" * 4, done.stderr
+    assert len([*place.glob("*.pijit")]) == 1
+
+
 def test_the_cache_can_be_off(tmp_path: Path) -> None:
     """By the environment."""
     (tmp_path / "script.py").write_text(SCRIPT)

@@ -9,6 +9,7 @@ import stat
 import subprocess
 import sys
 import time
+import zlib
 from pathlib import Path
 
 import pytest
@@ -121,7 +122,7 @@ def test_damaged_files_are_misses(kind: str, cache: Path) -> None:
             "one byte more": data + b"x",
             "another byte": bytes(changed),
             "noise": random.Random(0).randbytes(len(data)),
-            "old": data.replace(b"pijit cache 1", b"pijit cache 0", 1),
+            "old": data.replace(b"pijit cache 2", b"pijit cache 1", 1),
             "foreign": data.replace(b'"pijit": "', b'"pijit": "9', 1),
         }[kind]
     )
@@ -203,6 +204,65 @@ def test_a_killed_process_leaves_nothing_that_is_read(cache: Path) -> None:
     assert run(PROGRAM, cache)["records"] == 0
 
 
+# As if a minute had passed since the last write.
+KILLED = """
+import _thread, functools, time
+from pijit import _kept
+
+
+@pijit.jit
+def f(x):
+    return x * 2 + 1, x.sum()
+
+
+f(torch.ones(3))
+_core.set_writer(functools.partial(_thread.start_new_thread, _kept.write, ()), 0.0)
+results = [f(torch.ones(3)) for _ in range(2)], f(torch.ones(3).double())
+until = time.monotonic() + 60
+while config.cache and not [*_kept.directory().glob("*.pijit")] and time.monotonic() < until:
+    time.sleep(0.05)
+import threading
+tell(results, threading.active_count())
+sys.stdout.flush()
+if END:
+    os.kill(os.getpid(), 9)
+"""
+
+
+def test_a_thread_writes_where_a_minute_has_passed(tmp_path: Path) -> None:
+    """What a process has recorded is there when it is killed."""
+    cache = tmp_path / "cache"
+    environment = {**os.environ, "PIJIT_CACHE_DIR": str(cache)}
+    program = processes._HEAD + "END = True\n" + KILLED
+    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, check=False)
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    second = run("END = False\n" + KILLED, cache)
+    assert second["results"] == plain("END = False\n" + KILLED, tmp_path / "other")
+    assert second["records"] == 0
+
+
+def test_what_was_left_half_written_goes(cache: Path) -> None:
+    """After an hour: its process was killed."""
+    old, new = cache / ".a.pijit.1.new", cache / ".b.pijit.2.new"
+    for each in (old, new):
+        each.write_text("half")
+    for each in (old, cache / "size"):  # it is looked for once a day
+        os.utime(each, (1, 1))
+    run(PROGRAM.replace("x * 2", "x * 3"), cache)
+    assert not old.exists()
+    assert new.exists()
+
+
+@pytest.mark.parametrize("size", [1, 10**6, 2**40])
+def test_what_is_packed_says_how_large_it_is(size: int, tmp_path: Path) -> None:
+    """No more than that is unpacked, and what has another size is damaged."""
+    file = tmp_path / "file.pijit"
+    heads = b'pijit cache 2\nenvironment {}\nroot {"function": "f"}\npacked '
+    packed = zlib.compress(b"\0" * 10**6)
+    file.write_bytes(heads + str(size).encode() + b"\n" + packed)
+    assert _core.read_kept(str(file), "{}") == ([], "it is damaged")
+
+
 def test_a_forked_child_writes_nothing(tmp_path: Path) -> None:
     """What it has was its parent's."""
     fork = (
@@ -248,12 +308,15 @@ def test_reading_names_what_is_wrong(tmp_path: Path) -> None:
     _kept.write_file(file, "{}", {"function": "f"}, ["one\n", "", "two"])
     assert _core.read_kept(str(file), "{}") == (["one\n", "", "two"], "")
     assert _core.read_kept(str(file), "{ }") == ([], "it is of another environment")
-    file.write_bytes(file.read_bytes().replace(b"two", b"Two"))
+    file.write_bytes(file.read_bytes()[:-3] + b"two")
     assert _core.read_kept(str(file), "{}") == ([], "it is damaged")
 
 
-def test_any_bytes_can_be_read(tmp_path: Path) -> None:
+@pytest.mark.parametrize("packed", [True, False])
+def test_any_bytes_can_be_read(packed: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Files with some bytes changed, left out or repeated give whole texts or none."""
+    if not packed:
+        monkeypatch.setattr(_kept, "zlib", None)
     file = tmp_path / "file.pijit"
     texts = ["pijit kept 1\n", "a\nb\n" * 20, "x"]
     _kept.write_file(file, "{}", {"function": "f"}, texts)

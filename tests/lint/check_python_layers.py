@@ -30,7 +30,7 @@ LAYERS = (
     ("config", "_config _lazy_market _adapters _varying_sizes _left_whole"),
     ("traces", "traces segments _trace_imports _node_facts"),
     # What is recorded, and when it is replayed.
-    ("roots", "_roots _switch _stance _marks _messages _signature _kept"),
+    ("roots", "_roots _switch _stance _marks _messages _signature _kept _profile"),
     ("graph", "graph"),
     ("passes", "passes"),
     ("_formats", "_formats"),
@@ -68,6 +68,9 @@ FACADES = {
         "graph.forms.mindspore_indexing graph.forms.mindspore_namespace",
         "the operators of an `Array` are functions of its namespace, which computes with `Array`s",
     ),
+    "_formats.shared_object": _facade(
+        "compilers compilers._base compilers._prepare", "a module of IREE is what its backend makes"
+    ),
     "compilers._base": _facade(
         "compilers._partition compilers._prepare", "`Backend.compile` leads through all that a backend shares"
     ),
@@ -84,6 +87,7 @@ LATE = {
     "graph.forms.mindspore_array": "it imports MindSpore",
     "compilers._gradient_plans": "it imports torch",
     "compilers.market": "only what is compiled needs threads, queues and processes",
+    "_profile": "only a run with a profile needs it",
     "_verify": "only what is verified is compared",
     "passes": "only the subcommand `passes` lists them",
     "devices": "only a program that is moved needs it",

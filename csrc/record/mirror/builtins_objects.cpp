@@ -311,7 +311,10 @@ Invoke builtin_id(Recorder& recorder, ShadowFrame& frame, Arguments& args, int p
   if (cpython::is_scalar(object) && !cpython::is_singleton(object))
     return give_id(recorder, frame, pops, address_of(recorder, value));
   if (!cpython::is_scalar(object)) recorder.heap.note_address(object);
-  recorder.trace().of_this_process = true;
+  // C code that calls id() may do anything with the number.
+  const bool is_seen = pops > 0 && !is_audited() && !cpython::is_scalar(object);
+  if (is_seen) recorder.trace().addresses.push_back(object);
+  recorder.trace().of_this_process |= !is_seen;
   if (is_audited())
     return give_id(recorder, frame, pops, recorder.reads.owned(Ref::steal(PyLong_FromVoidPtr(object)).get()));
   observe(frame, pops, take_owned);

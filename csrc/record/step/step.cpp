@@ -360,6 +360,7 @@ void step_items(Recorder& recorder, ShadowFrame& frame, Instruction now) {
 }  // namespace
 
 void step(Recorder& recorder, ShadowFrame& frame, Instruction now) {
+  if (!recorder.trace().addresses.empty()) follow_addresses(recorder, frame, now);
   if (simple(recorder, frame, now)) return;
   const int argument = now.argument;
   switch (now.operation) {

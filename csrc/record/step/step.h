@@ -10,6 +10,9 @@ void step(Recorder& recorder, ShadowFrame& frame, Instruction now);
 // Handles an instruction that only moves values: nothing of the trace changes. False: it is another.
 bool step_move(ShadowFrame& frame, Instruction now);
 
+// addresses.cpp: what the instruction does with a number that id() gave.
+void follow_addresses(Recorder&, ShadowFrame&, Instruction);
+
 // step_objects.cpp: attributes, calls.
 void step_load_attr(Recorder&, ShadowFrame&, PyObject* name, bool for_call);
 void step_load_super(Recorder&, ShadowFrame&, PyObject* name, bool for_call);

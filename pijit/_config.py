@@ -121,8 +121,8 @@ class Config:
         compile_workers: compilations of backends at a time.
         compile_seconds: seconds that a backend may compile one segment.
         compile_memory: megabytes that a process that compiles may hold; 0: any.
-        cache: traces are kept for the next process, which records nothing that it finds there. `python -m pijit` does so
-            by itself; the library has to be asked.
+        cache: traces are kept for the next process, which records nothing that it finds there. `python -m pijit` does
+            so by itself; the library has to be asked.
         cache_limit: bytes that all files of the cache may have, 1 GiB by default; over it, those that were used least
             recently go; 0: any number.
         log: channels to log, separated by commas: "recompiles" (a line for each time that a function is recorded again,

@@ -128,7 +128,10 @@ def line(name: str, folder: Path, runs: int) -> str:
 def seconds(arguments: list[str]) -> float:
     """What the program prints."""
     done = subprocess.run(
-        [sys.executable, *arguments], check=True, stdout=subprocess.PIPE, env=os.environ | {"PIJIT_QUIET": "1"}
+        [sys.executable, *arguments],
+        check=True,
+        stdout=subprocess.PIPE,
+        env=os.environ | {"PIJIT_CACHE": "0", "PIJIT_QUIET": "1"},
     )
     return float(done.stdout.split()[-1])
 

@@ -114,7 +114,8 @@ def run(name: str, side: str, scale: float, folder: Path) -> tuple[bytes, dict[s
         "PIJIT_BENCH_TIMES": str(told),
         "PIJIT_BENCH_JIT": str(int(side == "jit")),
     }
-    quiet = {"PIJIT_QUIET": "1", "PYTHONHASHSEED": "0", "PYTHONWARNINGS": "ignore"}
+    # What a run has learnt is nothing that the next one may have.
+    quiet = {"PIJIT_CACHE": "0", "PIJIT_QUIET": "1", "PYTHONHASHSEED": "0", "PYTHONWARNINGS": "ignore"}
     done = subprocess.run(
         command, env=os.environ | quiet | wanted, cwd=folder, capture_output=True, check=False, timeout=LIMIT
     )

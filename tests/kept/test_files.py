@@ -164,7 +164,7 @@ def test_a_full_disk_leaves_nothing(cache: Path) -> None:
     told = run(limit + PROGRAM, cache)
     assert told["results"] == plain(PROGRAM, cache)
     assert "no traces are kept" in told["log"]
-    assert sorted(each.name for each in cache.iterdir()) == ["last.json", "lock"]  # that of the first process
+    assert sorted(each.name for each in cache.iterdir()) == ["last.json", "lock", "size"]  # of the first process
 
 
 def test_a_process_that_writes_keeps_others_out(cache: Path) -> None:

@@ -146,7 +146,7 @@ def _heads(file: Path) -> tuple[dict[str, str], dict[str, str]]:
         made_under, about = (
             json.loads(line.removeprefix(word)) for line, word in zip(lines, ("environment ", "root "), strict=True)
         )
-        whole = heading.rstrip() == _kept.HEADING and isinstance(made_under, dict)
+        whole = heading.rstrip() == _core.kept_heading and isinstance(made_under, dict)
         about = {name: str(about[name]) for name in ("function", "code")}
     except OSError as error:
         raise CacheError(f"{file} cannot be read: {error.strerror}") from None

@@ -528,8 +528,10 @@ def trace_text(root: int, index: int) -> str:
 def set_keeping(directory: str, environment: str) -> None:
     """Where files with traces for other processes are, and what they were made under; "": nowhere."""
 
-def set_writer(call: Callable[[], object] | None, seconds: float) -> None:
-    """Who is called, a number of seconds from now on and every minute, where something was recorded meanwhile."""
+kept_heading: str  # the first line of each file of traces
+
+def set_writer(call: Callable[[], object] | None, every: float = 0.0) -> None:
+    """Who is called where something was recorded, with so many seconds, or more, between two calls."""
 
 def set_unpacker(call: Callable[[], object]) -> None:
     """`zlib.decompressobj`."""

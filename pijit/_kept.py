@@ -35,7 +35,6 @@ _log = logging.getLogger("pijit")
 
 SUFFIX = ".pijit"
 PLAN = ".plan"  # what compilers have made (pijit/compilers/_kept_plans.py)
-HEADING = "pijit cache 2"
 SIZE = "size"  # bytes of all files
 LAST = "last.json"  # what the last process has found
 MOST_TRACES = 16  # of one function, from all processes
@@ -121,7 +120,7 @@ def start() -> None:
         return
     if not config.cache:
         _core.set_keeping("", "")
-        _core.set_writer(None, EVERY)
+        _core.set_writer(None)
         return
     found = directory()
     if why := why_not(found):
@@ -167,7 +166,7 @@ def by_default() -> None:
 
 
 def _at_exit() -> None:
-    _core.set_writer(None, EVERY)
+    _core.set_writer(None)
     write()
 
 
@@ -256,7 +255,7 @@ def write_file(path: Path, made_under: str, root: dict[str, str], texts: list[st
     traces = b"".join(f"trace {len(data)} {_core.digest(data)}\n".encode() + data for data in map(str.encode, texts))
     if zlib is not None:
         traces = f"packed {len(traces)}\n".encode() + zlib.compress(traces)
-    replace(path, f"{HEADING}\nenvironment {made_under}\nroot {as_line(root)}\n".encode() + traces)
+    replace(path, f"{_core.kept_heading}\nenvironment {made_under}\nroot {as_line(root)}\n".encode() + traces)
 
 
 def replace(path: Path, data: bytes) -> None:

@@ -104,12 +104,14 @@ void bind_kept(py::module_& module) {
   });
   module.def(
       "set_writer",
-      [](const py::object& call, double seconds) {
+      [](const py::object& call, double every) {
         keeping().writer = call.is_none() ? Ref() : Ref::borrow(call.ptr());
-        keeping().written = now() + seconds - Keeping::kEvery;
+        keeping().every = every;
+        keeping().written = now();
         keeping().due = Keeping::kNever;
       },
-      py::arg("call"), py::arg("seconds"));
+      py::arg("call"), py::arg("every") = 0.0);
+  module.attr("kept_heading") = kKeptHeading;
   module.def("set_dying",
              [](const py::object& call) { dying_root_writer() = call.is_none() ? Ref() : Ref::borrow(call.ptr()); });
   module.def("set_unpacker", [](const py::object& call) { keeping().unpacker = Ref::borrow(call.ptr()); });

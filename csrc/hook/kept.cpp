@@ -149,7 +149,7 @@ std::vector<std::string> read_kept(const std::string& path, const std::string& e
   std::vector<std::string> texts;
   if (!read_own(path, &bytes, why)) return texts;
   std::string_view rest = bytes, line;
-  if (!take_line(&rest, &line) || line != "pijit cache 2") return *why = "it is of another version, or damaged", texts;
+  if (!take_line(&rest, &line) || line != kKeptHeading) return *why = "it is of another version, or damaged", texts;
   if (!take_line(&rest, &line) || line != "environment " + environment)
     return *why = "it is of another environment", texts;
   if (!take_line(&rest, &line) || line.substr(0, 5) != "root ") return *why = "it is damaged", texts;
@@ -217,7 +217,7 @@ bool find_kept(Root& root, cpython::Frame* frame) {
 void note_unwritten() noexcept {
   Keeping& all = keeping();
   if (!all.writer) return;
-  all.due = std::min(all.due, all.written + Keeping::kEvery);
+  all.due = std::min(all.due, all.written + all.every);
   write_if_due(now());
 }
 

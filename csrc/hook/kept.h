@@ -12,14 +12,17 @@
 
 namespace pijit {
 
+// The first line of each file: another one for another form.
+inline constexpr const char* kKeptHeading = "pijit cache 2";
+
 struct Keeping {
   static constexpr double kNever = 1e300;
-  static constexpr double kEvery = 60;  // seconds between two writes, but for the one at the end
   uint8_t on = 0;
   uint64_t limit = uint64_t{1} << 30;  // bytes of all files
   std::string directory;               // which Python has found to be this user's alone; empty: there is none
   std::string environment;             // versions and options without which a trace is another
   Ref writer;                          // is called where something is to be written by now; null: nobody is
+  double every = 0;                    // seconds between two calls, at least
   double written = 0, due = kNever;    // when that was last, and when it will be; seconds of now()
   Ref unpacker;                        // makes what decompresses a file; null: there is none
   uint64_t hits = 0, misses = 0;       // files that gave a trace, and those that were not there or gave none

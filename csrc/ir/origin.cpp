@@ -1,6 +1,7 @@
 // Steps from one object to another.
 #include "ir/origin.h"
 
+#include <algorithm>
 #include <string>
 #include <unordered_set>
 #include <utility>
@@ -208,6 +209,13 @@ PyObject* part_of(const Origin& origin) noexcept {
     }
   }
   return nullptr;
+}
+
+PyObject* addressed(const Objects& objects, PyObject* number) noexcept {
+  if (objects.empty() || number == nullptr || !PyLong_CheckExact(number)) return nullptr;
+  auto* at = static_cast<PyObject*>(PyLong_AsVoidPtr(number));
+  if (PyErr_Occurred() != nullptr) PyErr_Clear();
+  return std::find(objects.begin(), objects.end(), at) == objects.end() ? nullptr : at;
 }
 
 }  // namespace pijit

@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "common/python.h"
+#include "ir/value.h"
 
 namespace pijit {
 
@@ -39,5 +40,7 @@ bool is_static_class(PyObject* object);
 // What the step leads to, borrowed; null: nothing. Not of kOwner and kArgument, which only the caller knows, and not of
 // kMade and kAddress, which are made anew.
 PyObject* part_of(const Origin& origin) noexcept;
+// Of these objects the one whose address, as id() gives it, the number is; null: none, or it is no number.
+PyObject* addressed(const Objects& objects, PyObject* number) noexcept;
 
 }  // namespace pijit

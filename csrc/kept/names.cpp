@@ -36,7 +36,7 @@ class Names final : public KeptNames {
   // A guard compares with such a number: it may have been computed with before, as any number.
   bool guards_address() const {
     const auto is_one = [&](PyObject* object) {
-      return object != nullptr && origins_.count(object) != 0 && addressed(object) != nullptr;
+      return object != nullptr && origins_.count(object) != 0 && addressed(trace_.addresses, object) != nullptr;
     };
     return std::any_of(trace_.guards.begin(), trace_.guards.end(), [&](const Guard& guard) {
       bool any = is_one(guard.expected);
@@ -52,7 +52,6 @@ class Names final : public KeptNames {
   std::optional<uint32_t> add_line(PyObject* object, KeptObject line);
   bool lead(PyObject* object, const Origin& origin, KeptObject* line, int depth);
   bool make(PyObject* object, KeptObject* line, int depth);
-  PyObject* addressed(PyObject* number) const;
   std::string name_address(PyObject* number, PyObject* object);
   bool leads(const Origin& origin, PyObject* object) const;
   bool find(PyObject* object, Origin* origin);
@@ -91,7 +90,7 @@ std::string Names::name(PyObject* object, bool alive) {
   if (!known) {
     return fail("an object that nothing leads to, or that is gone"), "None";
   }
-  if (PyObject* target = addressed(object)) return name_address(object, target);
+  if (PyObject* target = addressed(trace_.addresses, object)) return name_address(object, target);
   if (cpython::is_scalar(object) || object == Py_NotImplemented) return "";
   const std::optional<uint32_t> index = add(object);
   if (index) return "known(" + std::to_string(*index) + ")";
@@ -99,15 +98,6 @@ std::string Names::name(PyObject* object, bool alive) {
   const std::string what = full_name(is_class ? reinterpret_cast<PyTypeObject*>(object) : Py_TYPE(object));
   fail((is_class ? "nothing leads to the class " : "nothing leads to an object of ") + what);
   return "None";
-}
-
-// Whose address the number is, of those that the trace knows as such; null: it is another number.
-PyObject* Names::addressed(PyObject* number) const {
-  if (trace_.addresses.empty() || !PyLong_CheckExact(number)) return nullptr;
-  const auto* at = static_cast<PyObject*>(PyLong_AsVoidPtr(number));
-  if (PyErr_Occurred() != nullptr) PyErr_Clear();
-  const auto found = std::find(trace_.addresses.begin(), trace_.addresses.end(), at);
-  return found == trace_.addresses.end() ? nullptr : *found;
 }
 
 std::string Names::name_address(PyObject* number, PyObject* object) {

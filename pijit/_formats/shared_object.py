@@ -8,7 +8,6 @@ A graph that was exported as one side of a decision is refused: nobody would che
 that it writes to weights: nobody would see it.
 """
 
-import shutil
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
@@ -69,8 +68,10 @@ def write(made: SharedObject, path: Path) -> None:
 def _package(graph: Graph, dynamic: Any, directory: Path) -> Path:
     import torch
 
-    if not any(map(shutil.which, ("g++", "c++", "clang++"))):
-        raise ExportError(f"format {NAME!r} needs a C++ compiler; run: apt install g++")
+    from pijit.compilers import get
+
+    if why := get("inductor").usable():
+        raise ExportError(f"format {NAME!r} {why}")
     program = exported_program.make(graph, dynamic=dynamic)
     file = directory / "made.pt2"
     try:

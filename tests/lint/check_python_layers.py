@@ -69,7 +69,7 @@ FACADES = {
         "the operators of an `Array` are functions of its namespace, which computes with `Array`s",
     ),
     "_formats.shared_object": _facade(
-        "compilers compilers._base compilers._prepare", "a module of IREE is what its backend makes"
+        "compilers compilers._base compilers._prepare", "machine code is what a backend makes"
     ),
     "compilers._base": _facade(
         "compilers._partition compilers._prepare", "`Backend.compile` leads through all that a backend shares"

@@ -5,6 +5,7 @@
 // is done to one, such as arithmetic, an order, or a call, what comes of it is a constant of this process.
 #include <algorithm>
 
+#include "ir/origin.h"
 #include "record/state/values.h"
 #include "record/step/step.h"
 
@@ -12,11 +13,7 @@ namespace pijit {
 namespace {
 
 bool is_address(Recorder& recorder, PyObject* object) {
-  if (object == nullptr || !PyLong_CheckExact(object)) return false;
-  const Objects& known = recorder.trace().addresses;
-  auto* at = static_cast<PyObject*>(PyLong_AsVoidPtr(object));
-  if (PyErr_Occurred() != nullptr) PyErr_Clear();
-  return std::find(known.begin(), known.end(), at) != known.end();
+  return addressed(recorder.trace().addresses, object) != nullptr;
 }
 
 bool is_made_dict(Recorder& recorder, Val value) {
@@ -26,8 +23,9 @@ bool is_made_dict(Recorder& recorder, Val value) {
 // One of the keys is such a number. `only`: all keys that are numbers are.
 bool has_address(Recorder& recorder, Val value, bool* only) {
   const auto* keyed = value.is_virtual() ? recorder.heap.model(value).find<family::Keys>() : nullptr;
+  if (keyed == nullptr) return false;
   bool found = false;
-  for (PyObject* key : keyed == nullptr ? Objects() : Objects(keyed->keys)) {
+  for (PyObject* key : keyed->keys) {
     const bool is_one = is_address(recorder, key);
     found |= is_one;
     *only &= is_one || !PyNumber_Check(key);

@@ -59,9 +59,14 @@ def collect_points(functions: Iterable[Any], exits: Exits) -> None:
             exits.missing.update(trace["no_exits"])
 
 
-def evenly(most: int) -> Callable[[Points], Iterable[int]]:
-    """All points, or at most so many."""
-    return lambda points: sorted(points)[:: 1 + len(points) // most]
+def evenly(most: int, first: int = 0) -> Callable[[Points], Iterable[int]]:
+    """All points, or at most so many; which of the first few is the first is the remainder of `first`."""
+
+    def choose(points: Points) -> Iterable[int]:
+        step = 1 + len(points) // most
+        return sorted(points)[first % step :: step]
+
+    return choose
 
 
 def leave(program: Program, mode: str, choose: Callable[[Points], Iterable[int]]) -> Exits:

@@ -1,9 +1,7 @@
-"""A graph as an ExportedProgram: a fresh process loads it without the program's source, and gives the same bits."""
+"""A graph as an ExportedProgram: another process loads it without the program's source, and gives the same bits."""
 
 import math
 import os
-import subprocess
-import sys
 
 import pytest
 import torch
@@ -18,7 +16,6 @@ pytestmark = pytest.mark.torch
 
 RUN = """
 import sys, torch
-sys.modules["pijit"] = sys.modules["graphs"] = None  # an import of one of them would fail
 module = torch.export.load(sys.argv[1]).module()
 with torch.no_grad():
     outputs = [module(*inputs) for inputs in torch.load(sys.argv[2])]
@@ -27,29 +24,29 @@ torch.save(outputs, sys.argv[2])
 
 
 @torch.no_grad()
-def check(folder, program, module, arguments):
-    """A fresh process gives for each of the arguments what the module gives."""
+def check(process, program, module, arguments):
+    """A process without pijit gives for each of the arguments what the module gives."""
+    folder = program.parent
     torch.save(arguments, folder / "arrays.pt")
-    command = [sys.executable, "-c", RUN, str(program), str(folder / "arrays.pt")]
-    subprocess.run(command, check=True, cwd=folder, env={**os.environ, "PYTHONPATH": ""})
+    process.run(RUN, program, folder / "arrays.pt")
     for inputs, given in zip(arguments, torch.load(folder / "arrays.pt"), strict=True):
         expected = module(*inputs)
         assert type(expected) is type(given)
         assert all(map(torch.equal, tree_leaves(expected), tree_leaves(given)))
 
 
-def test_free_sizes_in_a_fresh_process(tmp_path):
+def test_free_sizes_in_another_process(tmp_path, without_pijit):
     module, args = stack()
     free = graph_of(module, *args, dynamic=({0: torch.export.Dim("batch")},))
     path = pijit.export(free, format="exported_program", path=tmp_path / "stack.pt2")
     assert os.listdir(tmp_path) == ["stack.pt2"]
-    check(tmp_path, path, module, [args, (torch.randn(5, 8),), (torch.randn(1, 8),), args])
+    check(without_pijit, path, module, [args, (torch.randn(5, 8),), (torch.randn(1, 8),), args])
 
 
-def test_fixed_sizes_in_a_fresh_process(tmp_path):
+def test_fixed_sizes_in_another_process(tmp_path, without_pijit):
     module, args = net()
     path = pijit.export(graph_of(module, *args), format="exported_program", path=tmp_path / "net.pt2")
-    check(tmp_path, path, module, [args, (args[0].flip(0), torch.tensor(3))])
+    check(without_pijit, path, module, [args, (args[0].flip(0), torch.tensor(3))])
 
 
 def test_the_program_has_names_lines_and_modules():
@@ -112,12 +109,12 @@ def test_a_size_with_a_range():
         torch.nn.RNN(6, 7, batch_first=True),
     ],
 )
-def test_recurrent_layers_have_any_number_of_turns(tmp_path, layer):
+def test_recurrent_layers_have_any_number_of_turns(tmp_path, without_pijit, layer):
     operator = torch.ops.aten.lstm.input
     kernels = dict(operator.py_kernels)
     path = pijit.export(layer, torch.randn(5, 2, 6), format="exported_program", path=tmp_path / "layer.pt2")
     assert operator.py_kernels == kernels  # torch's own again
-    check(tmp_path, path, layer, [(torch.randn(*sizes, 6),) for sizes in ((5, 2), (4, 3), (9, 1), (1, 2))])
+    check(without_pijit, path, layer, [(torch.randn(*sizes, 6),) for sizes in ((5, 2), (4, 3), (9, 1), (1, 2))])
 
 
 def padded(x):
@@ -130,9 +127,9 @@ def cut(x):
 
 
 @pytest.mark.parametrize("fn", [padded, cut])
-def test_functions_of_sizes(tmp_path, fn):
+def test_functions_of_sizes(tmp_path, without_pijit, fn):
     path = pijit.export(fn, torch.ones(5, 6), format="exported_program", path=tmp_path / "fn.pt2")
-    check(tmp_path, path, fn, [(torch.randn(*sizes),) for sizes in ((5, 6), (3, 9), (8, 11))])
+    check(without_pijit, path, fn, [(torch.randn(*sizes),) for sizes in ((5, 6), (3, 9), (8, 11))])
 
 
 def test_sizes_that_are_equal():

@@ -4,7 +4,6 @@ import os
 import pickle
 import subprocess
 import sys
-import textwrap
 
 import numpy
 import pytest
@@ -21,7 +20,6 @@ pytestmark = pytest.mark.torch
 RUN = """
 import sys, torch
 sys.path.insert(0, sys.argv[1])
-sys.modules["pijit"] = None  # an import of it would fail
 import model
 outputs = []
 for inputs in torch.load(sys.argv[2]):
@@ -33,17 +31,16 @@ torch.save(outputs, sys.argv[2])
 
 
 @torch.no_grad()
-def in_another_process(folder, name, arguments):
+def in_another_process(process, folder, name, arguments):
     """What the file gives; the first parameter is changed behind the second call."""
     torch.save(arguments, folder / "arrays.pt")
-    command = [sys.executable, "-c", textwrap.dedent(RUN), str(folder), str(folder / "arrays.pt"), name]
-    subprocess.run(command, check=True, cwd=folder, env={**os.environ, "PYTHONPATH": ""})
+    process.run(RUN, folder, folder / "arrays.pt", name)
     return torch.load(folder / "arrays.pt")
 
 
 @torch.no_grad()
-def check(folder, module, name, arguments):
-    outputs = in_another_process(folder, name, arguments)
+def check(process, folder, module, name, arguments):
+    outputs = in_another_process(process, folder, name, arguments)
     for at, (inputs, given) in enumerate(zip(arguments, outputs, strict=True)):
         expected = module(*inputs)
         assert all(map(torch.equal, tree_leaves(expected), tree_leaves(given)))
@@ -67,16 +64,16 @@ def test_a_file_has_what_its_only_operator_needs(framework):
 
 
 @pytest.mark.parametrize("weights", ["inline", "safetensors"])
-def test_the_same_bits_without_pijit(tmp_path, weights):
+def test_the_same_bits_without_pijit(tmp_path, without_pijit, weights):
     module, args = stack()
     free = graph_of(module, *args, dynamic=({0: torch.export.Dim("batch")},))
     path = pijit.export(free, format="python", path=tmp_path / "model.py", weights=weights)
     assert sorted(os.listdir(tmp_path)) == ["model.py", "model.safetensors"][: 1 + (weights == "safetensors")]
-    check(tmp_path, module, "Stack", [args, (torch.randn(5, 8),), args])
+    check(without_pijit, tmp_path, module, "Stack", [args, (torch.randn(5, 8),), args])
     assert 'p["layers.0.lin.weight"]' in path.read_text()
     module, args = net()
     pijit.export(graph_of(module, *args), format="python", path=path, weights=weights)
-    check(tmp_path, module, "Net", [args, (args[0].flip(0), torch.tensor(3)), args])
+    check(without_pijit, tmp_path, module, "Net", [args, (args[0].flip(0), torch.tensor(3)), args])
 
 
 def test_it_runs_as_a_program(tmp_path):
@@ -102,7 +99,6 @@ RUN_ARRAYS = """
 import pickle, sys
 import numpy as np
 sys.path.insert(0, sys.argv[1])
-sys.modules["pijit"] = sys.modules["torch"] = None  # an import of one of them would fail
 import model
 call = getattr(model, sys.argv[3])
 with open(sys.argv[2], "rb") as file:
@@ -127,15 +123,14 @@ with open(sys.argv[2], "wb") as file:
 
 
 @torch.no_grad()
-def check_arrays(folder, module, name, arguments, **options):
+def check_arrays(process, folder, module, name, arguments, **options):
     """As `check`, in a process without torch, to the accuracy of float32."""
     graph = pijit.graph.capture(module, *arguments[0])
     path = pijit.export(graph, format="python", path=folder / "model.py", **options)
     assert "pijit" not in path.read_text().partition("\n")[2]
     with open(folder / "arrays.pickle", "wb") as file:
         pickle.dump([[each.numpy() for each in inputs] for inputs in arguments], file)
-    command = [sys.executable, "-c", RUN_ARRAYS, str(folder), str(folder / "arrays.pickle"), name]
-    subprocess.run(command, check=True, cwd=folder, env={**os.environ, "PYTHONPATH": ""})
+    process.run(RUN_ARRAYS, folder, folder / "arrays.pickle", name)
     with open(folder / "arrays.pickle", "rb") as file:
         outputs, parameters = pickle.load(file)
     first = graph.data[graph.parameters[0].name]
@@ -150,14 +145,14 @@ def check_arrays(folder, module, name, arguments, **options):
 
 @pytest.mark.parametrize("framework", ["numpy", "jax"])
 @pytest.mark.parametrize("weights", ["inline", "safetensors"])
-def test_the_same_numbers_without_torch(tmp_path, framework, weights):
+def test_the_same_numbers_without_torch(tmp_path, without_torch, framework, weights):
     pytest.importorskip(framework)
     module, args = stack()
     options = {"framework": framework, "weights": weights}
-    parameters = check_arrays(tmp_path, module, "Stack", [args, (torch.randn(5, 8),), args], **options)
+    parameters = check_arrays(without_torch, tmp_path, module, "Stack", [args, (torch.randn(5, 8),), args], **options)
     assert parameters["count"] == module.count == 4  # the module writes to it; capture called it once
     module, args = net()
-    check_arrays(tmp_path, module, "Net", [args, (args[0].flip(0), torch.tensor(3)), args], **options)
+    check_arrays(without_torch, tmp_path, module, "Net", [args, (args[0].flip(0), torch.tensor(3)), args], **options)
 
 
 def test_inputs_that_are_written():

@@ -28,6 +28,9 @@ OPTIMIZERS: dict[str, Callable[[Any], Any]] = {
 }
 
 
+STEPS, SETTLED = 64, 52  # after SETTLED steps nothing is new
+
+
 @pytest.mark.parametrize("name", OPTIMIZERS)
 def test_steps(name: str) -> None:
     def make() -> tuple[nn.Module, Step]:
@@ -45,9 +48,10 @@ def test_steps(name: str) -> None:
 
     plain, fast = Side(make, False), Side(make, True)
     told = []
-    for args in batches(64, 5):
+    for at, args in enumerate(batches(STEPS, 5)):
         assert seen(fast.call(*args)) == seen(plain.call(*args))
-        traces = pijit.traces(fast.run)
-        told.append((len(traces), sum(trace.exits for trace in traces)))
+        if at in (SETTLED, STEPS - 1):  # a look at the traces takes as long as twenty steps
+            traces = pijit.traces(fast.run)
+            told.append((len(traces), sum(trace.exits for trace in traces)))
     assert fast.state() == plain.state()
-    assert told[-1] == told[-12]
+    assert told[0] == told[1]

@@ -2,14 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
+import pytest
 import torch
 from torch import nn
 
-from pijit.compilers import Backend, Plan
+import pijit
+from pijit.compilers import OWN, Backend, Plan
 from pijit.graph import Graph, capture
+
+STATES = pijit.backends()
+COMPILE_LONG = {"inductor"}  # a C++ compiler runs for each graph
+
+
+def backends(*wanted: str, slow: Collection[str] = ()) -> list[Any]:
+    """The backends, or those that are wanted; those that are not installed are left out."""
+    return [pytest.param(name, marks=marks(name, name in slow)) for name in wanted or OWN]
+
+
+def backends_and(cases: Iterable[str]) -> list[Any]:
+    """Each backend with each case; `make test` has those that compile for long with the first case alone."""
+    every = list(cases)
+    return [
+        pytest.param(name, case, marks=marks(name, name in COMPILE_LONG and case != every[0]))
+        for name in OWN
+        for case in every
+    ]
+
+
+def marks(name: str, slow: bool) -> list[Any]:
+    return [pytest.mark.skipif(STATES[name] != "usable", reason=STATES[name]), *[pytest.mark.slow] * slow]
 
 
 class Convolutions(nn.Module):

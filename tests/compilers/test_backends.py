@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 import torch
-from plans import MODELS, agrees, captured, close, floats, model
+from plans import MODELS, agrees, backends, backends_and, captured, close, floats, model
 from torch import nn
 
 import pijit
-from pijit.compilers import OWN, Options, _partition, get
+from pijit.compilers import Options, _partition, get
 from pijit.errors import BackendError
 
 pytestmark = pytest.mark.torch
@@ -21,14 +21,7 @@ pytestmark = pytest.mark.torch
 pytest.importorskip("transformers")
 
 
-def names() -> list[Any]:
-    """The backends; those that are not installed are left out."""
-    states = pijit.backends()
-    return [pytest.param(name, marks=pytest.mark.skipif(states[name] != "usable", reason=states[name])) for name in OWN]
-
-
-@pytest.mark.parametrize("name", MODELS)
-@pytest.mark.parametrize("backend", names())
+@pytest.mark.parametrize(("backend", "name"), backends_and(MODELS))
 def test_a_model_gives_what_eager_gives_before_and_after_its_weights_are_written(backend: str, name: str) -> None:
     module, inputs, _ = model(name)
     compiler = get(backend)
@@ -76,8 +69,7 @@ def test_a_model_gives_what_eager_gives_before_and_after_its_weights_are_written
         plan(inputs(0))
 
 
-@pytest.mark.parametrize("name", MODELS)
-@pytest.mark.parametrize("backend", names())
+@pytest.mark.parametrize(("backend", "name"), backends_and(MODELS))
 def test_folded_weights_stay_as_they_were(backend: str, name: str) -> None:
     module, inputs, _ = model(name)
     compiler = get(backend)
@@ -111,8 +103,7 @@ def test_torchscript_leaves_filters_of_warnings_alone_and_does_not_warn(monkeypa
     assert warnings.filters == before
 
 
-@pytest.mark.parametrize("name", MODELS)
-@pytest.mark.parametrize("backend", names())
+@pytest.mark.parametrize(("backend", "name"), backends_and(MODELS))
 def test_free_sizes_stay_free_where_the_backend_can(backend: str, name: str) -> None:
     module, inputs, others = model(name)
     compiler = get(backend)
@@ -127,7 +118,7 @@ def test_free_sizes_stay_free_where_the_backend_can(backend: str, name: str) -> 
     agrees(compiler, plan, module, inputs(2))
 
 
-@pytest.mark.parametrize("backend", names())
+@pytest.mark.parametrize("backend", backends())
 def test_inputs_that_are_strided_or_not_aligned_are_read_rightly_or_refused(backend: str) -> None:
     """A plan checks nothing; for those that read what they are given as it is, the key says what that is."""
     module, inputs, _ = model("mlp")
@@ -140,7 +131,7 @@ def test_inputs_that_are_strided_or_not_aligned_are_read_rightly_or_refused(back
         agrees(compiler, plan, module, each)
 
 
-@pytest.mark.parametrize("backend", names())
+@pytest.mark.parametrize("backend", backends())
 def test_fourier_transforms_are_along_the_axis_that_is_said(backend: str) -> None:
     class Mixes(nn.Module):
         def forward(self, x: torch.Tensor) -> torch.Tensor:
@@ -153,7 +144,7 @@ def test_fourier_transforms_are_along_the_axis_that_is_said(backend: str) -> Non
         agrees(compiler, plan, module, inputs(seed))
 
 
-@pytest.mark.parametrize("backend", names())
+@pytest.mark.parametrize("backend", backends())
 def test_a_result_that_shares_memory_shares_it_in_a_plan(backend: str) -> None:
     class Views(nn.Module):
         def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
@@ -201,7 +192,7 @@ def test_a_graph_that_assumes_data_is_not_compiled() -> None:
             get("native").compile(graph)
 
 
-@pytest.mark.parametrize("backend", names())
+@pytest.mark.parametrize("backend", backends())
 def test_results_are_laid_out_as_torch_has_them(backend: str) -> None:
     def fn(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         return torch.exp(x.t()), x.sum(0)
@@ -280,7 +271,7 @@ class Foreign(nn.Module):
         return self.last(y).tanh() * 2, y, x.t()
 
 
-@pytest.mark.parametrize("backend", names())
+@pytest.mark.parametrize("backend", backends())
 def test_what_is_around_an_operator_that_a_backend_has_not_got_is_compiled(backend: str) -> None:
     torch.manual_seed(0)
     module, compiler = Foreign(), get(backend)

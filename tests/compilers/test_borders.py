@@ -12,34 +12,18 @@ from typing import Any
 
 import pytest
 import torch
-from plans import captured, close
+from plans import COMPILE_LONG, backends, captured, close
 from torch import nn
 from torch.nn import functional
 
 import pijit
-from pijit.compilers import OWN, Options, get
+from pijit.compilers import Options, get
 from pijit.compilers._base import Declines
 from pijit.errors import BackendError
 
 pytestmark = pytest.mark.torch
 
 INF, NAN = math.inf, math.nan
-STATES = pijit.backends()
-SLOW = {"inductor"}
-
-
-def names(*wanted: str) -> list[Any]:
-    """The backends; those that are not installed are left out."""
-    return [
-        pytest.param(
-            name,
-            marks=[
-                pytest.mark.skipif(STATES[name] != "usable", reason=STATES[name]),
-                *([pytest.mark.slow] if name in SLOW else []),
-            ],
-        )
-        for name in wanted or OWN
-    ]
 
 
 @pytest.fixture(autouse=True)
@@ -63,7 +47,7 @@ def made(backend: str, fn: Callable[..., Any], *inputs: torch.Tensor) -> Any:
 # ---- Memory
 
 
-@pytest.mark.parametrize("backend", names())
+@pytest.mark.parametrize("backend", backends(slow=COMPILE_LONG))
 def test_constants_are_the_programs_own_at_each_call(backend: str) -> None:
     def fn(x: torch.Tensor) -> Any:
         fixed = torch.ones(4) * 2
@@ -80,7 +64,7 @@ def test_constants_are_the_programs_own_at_each_call(backend: str) -> None:
         same(found, expected)  # the second and the third share memory
 
 
-@pytest.mark.parametrize("backend", names("torchscript", "onnxruntime", "openvino", "xla", "iree"))
+@pytest.mark.parametrize("backend", backends("torchscript", "onnxruntime", "openvino", "xla", "iree"))
 def test_what_follows_from_folded_weights_alone_is_a_constant(backend: str) -> None:
     layer = nn.Linear(4, 4)
     graph = captured(lambda x: (layer(x).tanh(), layer.weight.exp() * 2), torch.ones(2, 4))
@@ -138,7 +122,7 @@ RAISING: dict[str, tuple[Callable[..., Any], Any, Any]] = {
 
 
 @pytest.mark.parametrize("case", RAISING)
-@pytest.mark.parametrize("backend", names("onnxruntime", "xla", "openvino"))
+@pytest.mark.parametrize("backend", backends("onnxruntime", "xla", "openvino"))
 def test_data_for_which_eager_raises_are_declined(backend: str, case: str) -> None:
     fn, good, bad = RAISING[case]
     kind = torch.float32 if isinstance(good[0], float) else torch.int64
@@ -155,7 +139,7 @@ def test_data_for_which_eager_raises_are_declined(backend: str, case: str) -> No
     same(plan(good), [fn(good)])
 
 
-@pytest.mark.parametrize("backend", names("native", "torchscript", "onnxruntime", "xla", "openvino"))
+@pytest.mark.parametrize("backend", backends("native", "torchscript", "onnxruntime", "xla", "openvino"))
 def test_an_operator_whose_result_nobody_reads_raises_all_the_same(backend: str) -> None:
     def fn(i: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
         functional.embedding(i, table(5, 3))
@@ -181,7 +165,7 @@ def test_an_operator_whose_result_nobody_reads_raises_all_the_same(backend: str)
 BIG = 2**31
 
 
-@pytest.mark.parametrize("backend", names("onnxruntime", "xla", "openvino", "tvm"))
+@pytest.mark.parametrize("backend", backends("onnxruntime", "xla", "openvino", "tvm"))
 def test_integers_are_as_wide_as_their_dtype(backend: str) -> None:
     def fn(i: torch.Tensor) -> Any:
         x = (i % 7).float().tanh() * 2
@@ -201,7 +185,7 @@ def test_integers_are_as_wide_as_their_dtype(backend: str) -> None:
                 assert torch.equal(found, right)
 
 
-@pytest.mark.parametrize("backend", names("onnxruntime", "xla", "openvino", "tvm"))
+@pytest.mark.parametrize("backend", backends("onnxruntime", "xla", "openvino", "tvm"))
 @pytest.mark.parametrize("kind", ["int64", "int32", "uint8"])
 def test_floats_become_integers_as_in_torch(backend: str, kind: str) -> None:
     def fn(x: torch.Tensor) -> Any:
@@ -219,7 +203,7 @@ def test_floats_become_integers_as_in_torch(backend: str, kind: str) -> None:
         assert all(torch.equal(a, b) for a, b in zip(found[1:], fn(x)[1:], strict=True))
 
 
-@pytest.mark.parametrize("backend", names("onnxruntime", "xla", "openvino"))
+@pytest.mark.parametrize("backend", backends("onnxruntime", "xla", "openvino"))
 def test_doubles_are_doubles(backend: str) -> None:
     def fn(x: torch.Tensor) -> Any:
         return x * 3, x.float().tanh().exp() * 2, torch.erf(x), x.sum(), functional.gelu(x)
@@ -255,7 +239,7 @@ NUMBERS: dict[str, Callable[[torch.Tensor], Any]] = {
 
 
 @pytest.mark.parametrize("case", NUMBERS)
-@pytest.mark.parametrize("backend", names("onnxruntime", "xla", "openvino"))
+@pytest.mark.parametrize("backend", backends("onnxruntime", "xla", "openvino"))
 def test_nan_and_infinities_are_as_in_torch(backend: str, case: str) -> None:
     def fn(x: torch.Tensor) -> Any:
         return (*NUMBERS[case](x), x.tanh().sin() * 2)
@@ -275,7 +259,7 @@ def test_nan_and_infinities_are_as_in_torch_in_a_file_of_onnx(case: str) -> None
     same(map(torch.from_numpy, found), fn(x))
 
 
-@pytest.mark.parametrize("backend", names("onnxruntime", "xla", "openvino"))
+@pytest.mark.parametrize("backend", backends("onnxruntime", "xla", "openvino"))
 def test_integers_divide_and_multiply_at_their_ends(backend: str) -> None:
     def fn(i: torch.Tensor) -> Any:
         return i // 3, i % 7, i**2, i**3, i // -5, i.float().tanh() * 2

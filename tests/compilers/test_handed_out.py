@@ -8,21 +8,13 @@ from typing import Any
 import pytest
 import torch
 from counted import Counting, registered
+from plans import backends
 from torch.nn import functional
 
 import pijit
 from pijit.compilers import market
 
 pytestmark = pytest.mark.torch
-
-STATES = pijit.backends()
-
-
-def names(*wanted: str) -> list[Any]:
-    """The backends; those that are not installed are left out."""
-    return [
-        pytest.param(name, marks=pytest.mark.skipif(STATES[name] != "usable", reason=STATES[name])) for name in wanted
-    ]
 
 
 @pytest.fixture
@@ -48,7 +40,7 @@ def same(found: Any, expected: Any) -> None:
         torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("backend", names("torchscript", "onnxruntime", "openvino", "xla"))
+@pytest.mark.parametrize("backend", backends("torchscript", "onnxruntime", "openvino", "xla"))
 def test_a_replay_hands_out_no_constant_twice(backend: str) -> None:
     def fn(x: torch.Tensor) -> Any:
         return torch.tanh(x), torch.ones(4) * 2
@@ -105,7 +97,7 @@ def test_an_output_is_the_input_itself_where_eager_gives_it(counting: Counting) 
     assert counting.runs == runs + 2
 
 
-@pytest.mark.parametrize("backend", names("onnxruntime", "xla", "openvino", "torchscript"))
+@pytest.mark.parametrize("backend", backends("onnxruntime", "xla", "openvino", "torchscript"))
 def test_the_programs_own_error_is_eagers_and_ends_no_plan(backend: str) -> None:
     weight = torch.randn(5, 8)
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import torch
-from test_backends import names
+from plans import backends_and
 from torch import nn
 
 from pijit.compilers import get
@@ -88,8 +88,7 @@ LACKS = {
 }
 
 
-@pytest.mark.parametrize("case", CASES)
-@pytest.mark.parametrize("backend", names())
+@pytest.mark.parametrize(("backend", "case"), backends_and(CASES))
 def test_steps_of_a_plan_are_those_of_eager_torch(backend: str, case: str) -> None:
     compiler = get(backend)
     torch.manual_seed(0)

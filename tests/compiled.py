@@ -18,7 +18,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 WARNINGS = ("-Wall", "-Wextra", "-Werror", "-Wno-subobject-linkage")
-FLAGS = ("-std=c++20", "-O1", "-fPIC", *WARNINGS, "-fvisibility=hidden")
+FLAGS = ("-std=c++20", "-O0", "-fPIC", *WARNINGS, "-fvisibility=hidden")
 
 
 def compile_one(compiler: str, source: Path, target: Path) -> None:

@@ -10,6 +10,7 @@ import gc
 import importlib.util
 import os
 import sys
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
@@ -61,12 +62,20 @@ if _is_core_alone():
     sys.meta_path[sys.meta_path.index(PathFinder)] = _NoTorch
 
 
+@pytest.hookimpl(tryfirst=True)  # before slow ones are left out
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests that cannot hold on this CPython."""
+    """Tests that cannot hold on this CPython; and cases that are slow since others of their test stand for them."""
+    cases: Counter[str] = Counter()
     for item in items:
         why = differs.reason(item.nodeid)
         if why is not None:
             item.add_marker(pytest.mark.skip(reason=why))
+        sampled = item.get_closest_marker("sampled")
+        if sampled is not None:
+            test = item.nodeid.partition("[")[0]
+            if cases[test] % sampled.args[0]:
+                item.add_marker(pytest.mark.slow)
+            cases[test] += 1
 
 
 def pytest_collection_finish() -> None:

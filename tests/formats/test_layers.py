@@ -44,6 +44,7 @@ def captured(name, training):
     return pijit.graph.capture(layer, *LAYERS[name][1](2))
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", LAYERS)
 @pytest.mark.parametrize("training", [False, True])
 def test_in_torch(name, training):
@@ -65,6 +66,7 @@ def test_in_torch(name, training):
             assert state.keys() == module.state_dict().keys()
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", LAYERS)
 @pytest.mark.parametrize("format", ["numpy", "onnx"])
 def test_elsewhere(name, format):

@@ -109,6 +109,7 @@ def close(made, expected):
         np.testing.assert_allclose(a, b.detach().numpy(), rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", CASES)
 def test_sizes_stay_free(name):
     function, inputs = CASES[name]

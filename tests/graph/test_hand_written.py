@@ -35,7 +35,12 @@ FIXED = {"TextCNN", "Swin", "SimCLR"}
 DECIDES = {"NMS"}
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
+# Torch computes with sizes of these for twenty seconds.
+LONG = {"Swin"}
+
+
+@pytest.mark.sampled(3)
+@pytest.mark.parametrize("name", [pytest.param(each, marks=[pytest.mark.slow] * (each in LONG)) for each in PROGRAMS])
 def test_program_is_one_graph_that_is_right_at_two_sizes(name: str) -> None:
     program = made(name)
     with torch.no_grad(), warnings.catch_warnings():

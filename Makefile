@@ -66,12 +66,16 @@ $(INSTALLED): $(DEPS) $(SOURCES) $(PYTHON_SOURCES) README.md LICENSE requirement
 	  python -m pip install --quiet --no-deps --force-reinstall "$$wheel"
 	touch $@
 
+# As pip does: a process that a test starts would else compile what it imports of pijit, for a third of a second and more.
+byte_compiled = python -m compileall -q -j $(JOBS) $(1)
+
 # The objects of the installed build linked once more, and an importable copy. There are none where the wheel was kept.
 $(CHECKED)/.built: $(INSTALLED)
 	test -f $(WHEEL)/build.ninja || $(CONFIGURE) -B $(WHEEL)
 	cmake --build $(WHEEL) --target checked
 	rm -rf $(CHECKED)
 	cmake --install $(WHEEL) --component checked --prefix $(CHECKED)/stage > /dev/null
+	$(call byte_compiled,$(CHECKED)/stage)
 	touch $@
 
 $(SANITIZED)/.built: $(DEPS) $(SOURCES) $(PYTHON_SOURCES)
@@ -97,10 +101,13 @@ test: test-checked test-release ## all tests but the slow ones on the checked bu
 test-checked: $(CHECKED)/.built
 	cd $(CHECKED)/stage && PYTHONPATH=$(ROOT)/$(CHECKED)/stage $(PYTEST_ALL) --durations 40 -m "not slow" $(TESTS)
 
-# Slow, but nothing else says whether what users get does what users do.
+# Models are slow, but nothing else says whether what users get does what users do; and the hook, whose other tests, those
+# of budgets and of time, are on the checked build alone, and here in `make test-long`.
+RELEASED := models $(addprefix hook/,test_automatic.py test_entrances.py test_entries.py test_entries_generators.py \
+  test_entries_within.py test_hook.py test_hook_threads.py test_in_loop.py test_loops_at_once.py test_open_rows.py)
 test-release: setup
 	mkdir -p build/cwd
-	cd build/cwd && $(PYTEST_ALL) $(addprefix $(ROOT)/tests/,models hook)
+	cd build/cwd && $(PYTEST_ALL) $(addprefix $(ROOT)/tests/,$(RELEASED))
 
 # Before a release, with test-cpython and test-sweep.
 # Models apart: after the tests of torch in one process, what is recorded of Llama has opaque calls.
@@ -224,6 +231,7 @@ $(PYTHON_VENVS)/%/.built: $(PYTHON_VENVS)/%/.deps $(SOURCES) $(PYTHON_SOURCES)
 	PATH=$(call venv_of,$*)/bin:$$PATH cmake --build build/$* --target checked
 	rm -rf build/$*/stage
 	PATH=$(call venv_of,$*)/bin:$$PATH cmake --install build/$* --component checked --prefix build/$*/stage > /dev/null
+	PATH=$(call venv_of,$*)/bin:$$PATH $(call byte_compiled,build/$*/stage)
 	touch $@
 
 test-python: $(PYTHON_VENVS)/$(PYTHON)/.built ## all tests but the slow ones on another Python: PYTHON=python3.12 (downloads 1 GB once)
@@ -247,6 +255,7 @@ $(PYTHON_VENVS)/%-core/.built: $(PYTHON_VENVS)/%-core/.deps $(SOURCES) $(PYTHON_
 	rm -rf build/$*-core/stage
 	PATH=$(call venv_of,$*-core)/bin:$$PATH cmake --install build/$*-core --component checked \
 	  --prefix build/$*-core/stage > /dev/null
+	PATH=$(call venv_of,$*-core)/bin:$$PATH $(call byte_compiled,build/$*-core/stage)
 	touch $@
 
 test-core: $(PYTHON_VENVS)/$(PYTHON)-core/.built ## tests of the core, without torch, on another Python: PYTHON=python3.12

@@ -24,6 +24,7 @@ def run(*arguments, cwd, **environment):
     )
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", NAMES)
 def test_prints_the_same(name, tmp_path):
     """At the size of a moment, a hash of the weights included."""

@@ -35,21 +35,37 @@ def edited(source):
     return f'{head}"""{rest}'
 
 
-@pytest.mark.parametrize("name", sorted(file.stem for file in PROGRAMS.glob("*.py")))
-def test_program(tmp_path, name):
+NAMES = sorted(file.stem for file in PROGRAMS.glob("*.py"))
+MOVED = ["-m", "pijit", "--device", "cpu", "--single-process"]
+
+
+def printed_by_hand(folder, name):
+    """The program and its edited twin are written; what the twin prints."""
     for package in NEEDS.get(name, "").split():
         if importlib.util.find_spec(package) is None:
             pytest.skip(f"{package} is not installed")
     source = (PROGRAMS / f"{name}.py").read_text()
-    (tmp_path / "by_hand.py").write_text(edited(source))
-    (tmp_path / f"{name}.py").write_text(source)
-    by_hand = run(["by_hand.py"], tmp_path, **TORCHRUN)
+    (folder / "by_hand.py").write_text(edited(source))
+    (folder / f"{name}.py").write_text(source)
+    by_hand = run(["by_hand.py"], folder, **TORCHRUN)
     assert by_hand.count("\n") > 1
-    options = ["--device", "cpu", "--single-process"]
+    return by_hand
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_program(tmp_path, name):
+    by_hand = printed_by_hand(tmp_path, name)
     # What a package's own loop calls is recorded where the setting of all tests is left out; bench/programs has such.
     within = {} if name in NEEDS else {"PIJIT_LONG_CALL": "10"}
-    moved = run(["-m", "pijit", *options, "--report=report.json", f"{name}.py"], tmp_path, **within)
+    moved = run([*MOVED, "--report=report.json", f"{name}.py"], tmp_path, **within)
     assert moved == by_hand
     if name not in NEEDS:
         assert json.loads((tmp_path / "report.json").read_text())["stats"]["replays"] > 0
-    assert run(["-m", "pijit", *options, f"{name}.py"], tmp_path, PIJIT="0") == by_hand
+
+
+@pytest.mark.sampled(4)
+@pytest.mark.parametrize("name", NAMES)
+def test_program_that_is_not_recorded(tmp_path, name):
+    """It is moved even so."""
+    by_hand = printed_by_hand(tmp_path, name)
+    assert run([*MOVED, f"{name}.py"], tmp_path, PIJIT="0") == by_hand

@@ -10,7 +10,7 @@ namespace pijit {
 
 void Recordings::note(const Pace& pace) noexcept {
   last_cost = pace.taken();
-  owed += pace.taken();
+  if (taken > 0) owed += pace.taken();
   taken += pace.taken();
   plain = pace.plain();
 }

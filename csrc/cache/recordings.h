@@ -10,8 +10,10 @@ namespace pijit {
 class Pace;
 
 struct Recordings {
-  double plain = 0;          // seconds of a call in CPython, as far as they are known without the ledger
-  double owed = 0;           // seconds of recordings that no call could use so far
+  double plain = 0;  // seconds of a call in CPython, as far as they are known without the ledger
+  // Seconds of recordings that no call could use so far, but for the first of all: a first call often sets up what later
+  // calls find there, such as the state of an optimizer, and then its trace serves no other.
+  double owed = 0;
   double taken = 0;          // seconds of all recordings
   double last_cost = 0;      // seconds of the last recording
   std::vector<Ref> drivers;  // functions that took most of the last long recording, and were called once

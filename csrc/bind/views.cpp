@@ -52,6 +52,12 @@ Site written_site(const Trace& trace, const Node& node) {
   return innermost;
 }
 
+// The node runs code that the trace does not know. What a tape does in place of the engine it knows.
+bool is_opaque_call(const Trace& trace, const Node& node) {
+  if (!is_opaque(node.op)) return false;
+  return trace.tapes == nullptr || !trace.tapes->replace(static_cast<uint32_t>(&node - trace.nodes.data()));
+}
+
 py::dict node_view(const Trace& trace, const Printer& printer, PythonText* python, const Node& node) {
   py::dict view;
   view["text"] = python->node(node);
@@ -66,7 +72,7 @@ py::dict node_view(const Trace& trace, const Printer& printer, PythonText* pytho
   if (node.out != kNone) outputs.append(printer.value(Val::reg(node.out)));
   view["inputs"] = inputs;
   view["outputs"] = outputs;
-  view["opaque"] = is_opaque(node.op);
+  view["opaque"] = is_opaque_call(trace, node);
   return view;
 }
 
@@ -336,7 +342,7 @@ void add_end(const Root& root, const Trace& trace, py::dict* view) {
   (*view)["file"] = written ? root.written.file : text_of(code->co_filename);
   (*view)["line"] = written ? root.written.line : code->co_firstlineno;
   size_t opaque = 0;
-  for (const Node& node : trace.nodes) opaque += is_opaque(node.op);
+  for (const Node& node : trace.nodes) opaque += is_opaque_call(trace, node);
   (*view)["opaque_calls"] = opaque;
   (*view)["ends"] = !trace.nodes.empty() && trace.nodes.back().op == Op::kExit ? "exit" : "return";
   (*view)["stop"] = stop_view(trace.stop);

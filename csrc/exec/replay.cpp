@@ -488,7 +488,7 @@ class Replay {
         range_.reset();
         return leave(*trace_, node.snapshot, regs_, root_, ts_);
       }
-      Outcome outcome = at == taped_.stop() ? taped_step(at) : step(*trace_, node, regs_, root_, ts_);
+      Outcome outcome = at == taped_.stop() ? taped_step(at, left) : step(*trace_, node, regs_, root_, ts_);
       if (outcome == Outcome::kWarned && !restored()) return fail_short_of_memory(*trace_, regs_);
       if (outcome == Outcome::kWarned) outcome = issue_warnings(*trace_, node, regs_, root_, ts_);
       left->opaque_calls += is_opaque(node.op);
@@ -538,9 +538,12 @@ class Replay {
     return (!taped_.is_running() || taped_.restore()) && plans_.restore();
   }
   // A node that a tape may do, or watches.
-  Outcome taped_step(size_t at) noexcept {
+  Outcome taped_step(size_t at, Left* left) noexcept {
     const Taped::Turn turn = taped_.arrive(at);
-    if (turn == Taped::Turn::kDone) return Outcome::kNext;
+    if (turn == Taped::Turn::kDone) {
+      left->replaced_calls += is_opaque(trace_->nodes[at].op);
+      return Outcome::kNext;
+    }
     if (turn == Taped::Turn::kFailed) return PyErr_NoMemory(), Outcome::kFail;
     const Outcome outcome = step(*trace_, trace_->nodes[at], regs_, root_, ts_);
     if (turn == Taped::Turn::kWatched && outcome == Outcome::kNext) taped_.observed(at);

@@ -62,7 +62,8 @@ struct Left {
   bool turned = false;           // it is the head of a loop, after a turn
   bool native = false;           // other traces did the rest
   uint32_t node = 0;
-  uint32_t opaque_calls = 0;
+  uint32_t opaque_calls = 0;           // that were passed, those included in whose place a tape did something
+  uint32_t replaced_calls = 0;         // of these, by a tape
   double seconds = 0;                  // in CPython, from there on
   Varying* varying = nullptr;          // takes in the numbers because of which an epoch's guards did not hold
   uint64_t compare_every = 0;          // of so many turns of a plan one is compared with native replay; 0: none

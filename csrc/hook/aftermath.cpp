@@ -95,10 +95,11 @@ void note_replay(Root& root, const Trace& trace, const Left& left) {
       root.recordings.are_paid(root.counts.replays))
     if (CodeState* state = code_state(root.owner.code, false)) state->wasted = 0;
   root.counts.stopped += left.stopped;
-  root.counts.opaque_calls += left.opaque_calls;
+  const uint32_t opaque = left.opaque_calls - left.replaced_calls;
+  root.counts.opaque_calls += opaque;
   if (!is_within_served()) root.savings.after += left.seconds;
   stats().replays += !root.is_entry();  // calls are counted
-  stats().opaque_calls += left.opaque_calls;
+  stats().opaque_calls += opaque;
   root.in_a_row.misses = root.in_a_row.aborts = 0;
   const bool gone_on = left.trace != nullptr && left.native;
   const uint32_t node = left.trace != nullptr ? left.node : 0;

@@ -47,6 +47,8 @@ struct Tapes {
 
   // A tape answers, or may come.
   bool are_useful() const noexcept;
+  // A tape does what this call of the engine would do, as long as tensors have its forms.
+  bool replace(uint32_t engine) const noexcept;
   // Part of the segment stands in one of the stretches.
   bool overlap(const Segment& segment) const noexcept;
 };

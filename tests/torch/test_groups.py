@@ -282,7 +282,7 @@ def test_a_schedule_behind_clipping(optimizer: Callable[..., Any]) -> None:
     for i in range(16):
         x = torch.full((3, 4), 0.1 * i)
         assert repr(fast(x)) == repr(plain(x))
-    assert min(trace.opaque_calls for trace in pijit.traces(fast) if trace.replays) == 1
+    assert min(trace.opaque_calls for trace in pijit.traces(fast) if trace.replays) == 0
 
 
 def test_a_tensor_that_a_write_hands_back_is_the_one_it_was() -> None:

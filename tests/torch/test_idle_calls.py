@@ -141,7 +141,7 @@ def loss_of(model: nn.Module, x: Tensor) -> Tensor:
 
 
 @pytest.mark.parametrize("kind", [torch.optim.SGD, torch.optim.Adam, torch.optim.AdamW, torch.optim.RMSprop])
-def test_a_training_step_has_one_opaque_call(kind: type[torch.optim.Optimizer]) -> None:
+def test_a_training_step_has_no_opaque_call(kind: type[torch.optim.Optimizer]) -> None:
     def make() -> tuple[nn.Module, Callable[[Tensor], Tensor]]:
         torch.manual_seed(0)
         model = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 1))
@@ -169,7 +169,7 @@ def test_a_training_step_has_one_opaque_call(kind: type[torch.optim.Optimizer]) 
         assert torch.equal(mine.grad, other.grad)
     assert after["replays"] - before["replays"] == 1
     assert after["exits"] == before["exits"]
-    assert after["opaque_calls"] - before["opaque_calls"] == 1  # the engine of autograd
+    assert after["opaque_calls"] == before["opaque_calls"]
 
 
 def test_clocks() -> None:

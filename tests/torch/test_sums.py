@@ -143,7 +143,7 @@ def test_steps_of_a_tensor_as_learning_rate() -> None:
             return loss.detach()
 
         step, seen = jit(step), []
-        for seed in range(10):
+        for seed in range(14):
             before = pijit.stats()["opaque_calls"]
             seen.append(described([step(torch.randn(5, 3, generator=torch.Generator().manual_seed(seed)))]))
             seen.append(described(list(model.parameters())))
@@ -154,4 +154,4 @@ def test_steps_of_a_tensor_as_learning_rate() -> None:
 
     opaque: list[int] = []
     assert steps(lambda function: function) == steps(pijit.jit)
-    assert opaque == [0, 1]
+    assert opaque == [0, 0]

@@ -4,6 +4,7 @@
 // counts the hit and moves the entry to the end of the order in which entries are forgotten. A call that finds none is
 // an opaque call, under a guard that the result is not there: later calls, which find it, are another trace's.
 #include <algorithm>
+#include <utility>
 
 #include "cpython/keys.h"
 #include "cpython/lru_cache.h"
@@ -15,10 +16,39 @@
 namespace pijit {
 namespace {
 
-// What the result is kept under, if that is the only argument; else a tuple, which no guard on a dict finds again.
-PyObject* key_of_call(const Arguments& args) {
-  PyObject* only = args.values.size() == 1 && args.names.empty() ? args.values[0].object() : nullptr;
-  return only != nullptr && (PyUnicode_CheckExact(only) || PyLong_CheckExact(only)) ? only : nullptr;
+// What the result is kept under: the only argument, if it is a str or an int; else all of them in a tuple. Null: some
+// have names, or are not known.
+Ref key_of_call(const Arguments& args) {
+  if (!args.names.empty()) return Ref();
+  Ref key = Ref::steal(PyTuple_New(static_cast<Py_ssize_t>(args.values.size())));
+  for (size_t i = 0; key && i < args.values.size(); ++i) {
+    PyObject* object = args.values[i].object();
+    if (object == nullptr) return Ref();
+    PyTuple_SET_ITEM(key.get(), static_cast<Py_ssize_t>(i), Ref::borrow(object).release());
+  }
+  if (!key) PyErr_Clear();
+  PyObject* first = key && args.values.size() == 1 ? args.values[0].object() : nullptr;
+  return first != nullptr && (PyUnicode_CheckExact(first) || PyLong_CheckExact(first)) ? Ref::borrow(first)
+                                                                                       : std::move(key);
+}
+
+// The key that the dict has in the place of an equal one, borrowed; null: there is none, or there are many keys.
+PyObject* kept_key(PyObject* results, PyObject* key) {
+  constexpr Py_ssize_t kMany = 4096;
+  if (PyDict_GET_SIZE(results) > kMany) return nullptr;
+  Py_ssize_t position = 0;
+  PyObject *each, *value;
+  while (PyDict_Next(results, &position, &each, &value))
+    if (cpython::same_key(each, key)) return each;
+  return nullptr;
+}
+
+// A guard on what the dict has under the key, null: nothing. False: there can be none.
+bool read_entry(Recorder& recorder, PyObject* results, PyObject* key, PyObject** entry) {
+  if (!cpython::is_native_key(key)) return false;
+  if (cpython::is_lasting_key(key)) return recorder.reads.read_dict(results, recorder.reads.owned(key).object(), entry);
+  PyObject* kept = kept_key(results, key);
+  return kept != nullptr && recorder.reads.read_same(results, kept, PyObject_Hash(kept), entry);
 }
 
 // It was called opaquely before: what it has found or made then may be another object at each replay.
@@ -40,14 +70,14 @@ bool is_new_key(const cpython::LruCache& cache, PyObject* key) {
 Invoke invoke_cached(Recorder& recorder, ShadowFrame& frame, Val function, Arguments& args, int pops) {
   PyObject *object = function.object(), *results = nullptr, *entry = nullptr, *result = nullptr;
   const cpython::LruCache cache = cpython::lru_cache_of(object);
-  PyObject* key = key_of_call(args);
+  const Ref key = key_of_call(args);
   // A number that differs from call to call, and was not there before: the next one will not be there either.
-  if (!cache.empty && key == nullptr && args.values.size() == 1 && args.names.empty() &&
+  if (!cache.empty && !key && args.values.size() == 1 && args.names.empty() &&
       is_scalar_reg(recorder, args.values[0]) && is_new_key(cache, recorder.heap.real(args.values[0])))
     recorder.numbers.stay_open = true;
-  if (cache.empty || cache.typed || key == nullptr || was_opaque(recorder, function)) return Invoke::kUnknown;
+  if (cache.empty || cache.typed || !key || was_opaque(recorder, function)) return Invoke::kUnknown;
   if (!recorder.reads.guard_slot(object, cache.results_offset, &results) || !PyDict_CheckExact(results) ||
-      !recorder.reads.read_dict(results, key, &entry))
+      !read_entry(recorder, results, key.get(), &entry))
     return recorder.live() ? Invoke::kUnknown : Invoke::kStopped;
   if (entry == nullptr) {
     frame.mark.guards = static_cast<uint32_t>(recorder.trace().guards.size());  // an opaque call keeps them

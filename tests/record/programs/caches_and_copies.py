@@ -218,6 +218,52 @@ def state():
     return fib.cache_info()
 
 
+# %% cached_calls_of_several_arguments: k = 3 -> 4 -> 3; change once(1, (2, "x"))
+from functools import cache, lru_cache
+
+
+class Key:
+    pass
+
+
+@cache
+def once(a, b):
+    calls.append((a, b))
+    return [a, b]
+
+
+@cache
+def nothing():
+    calls.append("nothing")
+    return object()
+
+
+@lru_cache(maxsize=2)
+def of_object(held, number=None):
+    calls.append(number)
+    return held, number
+
+
+calls, held = [], Key()
+
+
+def f():
+    first = nothing()
+    seen = [nothing() is first, once(k, "x"), once(k, "x") is once(k, "x"), once(1, (2, "x")), once(1, 2.0)]
+    seen += [of_object(held)[0] is held, of_object(held, 1)[1], of_object(held)[1], once(True, 2)]
+    return seen, len(calls), once.cache_info(), nothing.cache_info(), of_object.cache_info()
+
+
+def undo():
+    global held
+    once.cache_clear()
+    held = Key()
+
+
+def state():
+    return list(map(str, calls)), once.cache_info(), of_object.cache_info()
+
+
 # %% copies_of_all_sorts: f(5); k = 2 -> 3; change old.more = k; undo Plain.__getstate__ = lambda self: {"replaced": k}
 import copy
 from collections import OrderedDict, deque

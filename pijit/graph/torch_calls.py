@@ -14,6 +14,9 @@ from pijit.graph import vocabulary
 from pijit.graph.model import Node, Value, place_of
 from pijit.graph.vocabulary.maths import OF_FLOATS
 
+# Operators that need the strides that their operand had at the capture, which a graph does not say.
+_OF_ONE_LAYOUT = {"aten::_unsafe_view": "aten::reshape", "aten::_reshape_alias": "aten::reshape"}
+
 # What a call gives: one thing, several of which the node's results are items, or nothing.
 Gives = Literal["one", "several", "nothing"]
 
@@ -132,6 +135,7 @@ def torch_call(node: Node, format: str = "torch") -> TorchCall:
         path = _SYMBOLIC.get(node.op) or path_of(NUMBERS[node.op])
         return TorchCall(path, tuple(node.arguments.values()), {})
     origin = _own(node) or _ROWS.get(node.op, "") or _usual(node)
+    origin = _OF_ONE_LAYOUT.get(origin, origin)
     if origin == "torch::tensor":
         words = {name: node.arguments[name] for name in ("dtype", "device") if name in node.arguments}
         # Where torch.tensor looks at the number, scalar_tensor takes the default dtype.

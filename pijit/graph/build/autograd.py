@@ -34,6 +34,12 @@ _SAME = frozenset({"aten::detach", "aten::alias", "aten::lift_fresh"})
 _HIDDEN_WRITES = {"aten::native_batch_norm": ("running_mean", "running_var")}
 
 
+def _laid_out(name: str, given: Mapping[str, Any]) -> str:
+    """The operator by which a copy that torch lays out in order stays so: what comes next may be a view of that."""
+    in_order = name == "aten::clone" and str(given.get("memory_format")) == "torch.contiguous_format"
+    return "aten::contiguous" if in_order and not given["self"].is_contiguous() else name
+
+
 class Unable(Exception):
     """The step cannot be said in operators; the message says why."""
 
@@ -378,6 +384,7 @@ class Expansion:
                 written.append(at)
         if not written and not any(isinstance(each, torch.Tensor) for each in outs):
             return
+        name = _laid_out(name, given)
         named = vocabulary.neutral(name, arguments)
         if named is None:
             op, taken, writes = name, dict(arguments), tuple(arguments[at][0] for at in written)

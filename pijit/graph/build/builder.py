@@ -124,7 +124,8 @@ class Builder(Making):
         self._of_python: set[int] = set()  # registers of what functions of Python have made of data
         self._places: dict[int, tuple[str, str, int]] = {}
         self._inputs: dict[int, Value] = {}
-        self._known_kinds: dict[int | None, str] = {}  # of registers that the trace has as objects
+        self._known_kinds: dict[int | None, str] = {}  # of registers that the trace has as objects, or not at all
+        self._own_registers: list[int] = []  # those that it has not
         self.applied: dict[str, functions.Call] = {}  # calls that stand for operators, by their first results
         self.enabled = True  # gradients were on when the call began
         self._of_torch: dict[str, Any] = {}  # functions of torch that nodes call, by their origins
@@ -449,8 +450,26 @@ class Builder(Making):
         return kind if kind in {"tensor", "int", "float", "bool"} else "object"
 
     def _call(self, row: Mapping[str, Any]) -> None:
-        for call in lists.apart(row["call"]):
-            self._call_one(row, call)
+        call = row["call"]
+        by_list = self._is_on_accelerator(lists.tensors_of(call))
+        for each in lists.at_once(call, self._new_register) if by_list else lists.apart(call):
+            self._call_one(row, each)
+
+    def _new_register(self) -> int:
+        """Of a tensor that the trace has not got."""
+        register = len(self._data["registers"]) + len(self._own_registers)
+        self._own_registers.append(register)
+        self._known_kinds[register] = "tensor"
+        return register
+
+    def _is_on_accelerator(self, tensors: list[list[Any]]) -> bool:
+        """Tensors are not of the CPU. Of those that the call makes it is not known yet: the others stand for them."""
+        values = (self._argument(each) for items in tensors for each in items)
+        devices = {value.device for value in values if isinstance(value, Value) and value.device}
+        if tensors and not devices:
+            devices = {value.device for value in (*self._inputs.values(), *self._parameters.values()) if value.device}
+            devices -= {"cpu"} if len(devices) > 1 else set()  # numbers in tensors, such as counts of steps
+        return bool(devices) and "cpu" not in devices
 
     def _call_one(self, row: Mapping[str, Any], call: Mapping[str, Any]) -> None:
         if call["name"] in MAKERS and self._makes_tensor(row, call):

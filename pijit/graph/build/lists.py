@@ -1,6 +1,10 @@
-"""Operators that write to a list of tensors, as one operator for each tensor: rows, passes and backends know those."""
+"""Operators that write to a list of tensors, as one operator for each tensor: rows, passes and backends know those.
 
-from collections.abc import Iterator, Mapping
+On a GPU the kernel for a list rounds otherwise than those for single tensors: it divides where they multiply by the
+inverse. There such an operator stays one that gives new tensors, which are copied to those of the list.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 Call = Mapping[str, Any]
@@ -47,16 +51,54 @@ _OF_ONE: dict[str, tuple[str, tuple[str, ...]]] = {
 }
 
 
+def tensors_of(call: Call) -> list[list[Any]]:
+    """What the lists of a call have in them that is known here; none where it is no such call."""
+    name = str(call["name"])
+    lists = [value[1] for _, value, _ in call["arguments"] if value[0] == "list"]
+    known = name.startswith(_BASE) and name.removeprefix(_BASE) in _OF_ONE
+    return lists if known and len({len(each) for each in lists}) == 1 else []
+
+
+def at_once(call: Call, new_register: Callable[[], int]) -> Iterator[Call]:
+    """The call as one that gives new tensors, and copies of these.
+
+    Args:
+        call: of the trace; `tensors_of` has its lists.
+        new_register: gives one for a new tensor.
+    """
+    written, *others = tensors_of(call)
+    if any(each in other for each in written for other in others):
+        yield from apart(call)  # it may read what it has written
+        return
+    base, dot, overload = str(call["name"]).partition(".")
+    made = [new_register() for _ in written]
+    arguments = [(word, value, False) for word, value, _ in call["arguments"]]
+    yield {
+        **call,
+        "name": base.removesuffix("_") + dot + overload,
+        "arguments": arguments,
+        "results": [made],
+        "aliases": [-1],
+    }
+    for own, new in zip(written, made, strict=True):
+        yield {
+            **call,
+            "name": "aten::copy_",
+            "arguments": [("self", own, True), ("src", ("reg", new), False), ("non_blocking", ("const", False), False)],
+            "keywords": [],
+            "results": [None],
+            "aliases": [0],
+        }
+
+
 def apart(call: Call) -> Iterator[Call]:
     """The calls for the tensors of the list, one by one; the call itself where it is no such one, or not known."""
-    name = str(call["name"])
-    known = _OF_ONE.get(name.removeprefix(_BASE)) if name.startswith(_BASE) else None
-    lists = [value for _, value, _ in call["arguments"] if value[0] == "list"]
-    if known is None or not lists or len({len(value[1]) for value in lists}) != 1:
+    lists = tensors_of(call)
+    if not lists:
         yield call
         return
-    operator, names = known
-    for at in range(len(lists[0][1])):
+    operator, names = _OF_ONE[str(call["name"]).removeprefix(_BASE)]
+    for at in range(len(lists[0])):
         arguments = [
             (word, value[1][at] if value[0] == "list" else value, written)
             for word, (_, value, written) in zip(names, call["arguments"], strict=False)

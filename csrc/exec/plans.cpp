@@ -39,6 +39,16 @@ void note_time(std::vector<double>* times, double start) {
   if (times->size() < kTimes) times->push_back(now() - start);
 }
 
+bool draws(const Segment& segment) noexcept {
+  return segment.effects && segment.effects->draws;
+}
+
+// The generators are in these states now.
+bool are_in(const Keyed& keyed, const DrawStates& states) noexcept {
+  const std::unique_ptr<DrawStates> now = keyed.key->draw_states();
+  return now != nullptr && now->same_as(states);
+}
+
 std::string error_text() {
   PyObject *type, *value, *traceback;
   PyErr_Fetch(&type, &value, &traceback);
@@ -114,6 +124,7 @@ size_t Plans::enter(size_t at) {
   Segment& segment = *entered;
   if (segment.effects && !look(segment)) return look_ahead(at + 1), at;
   inputs_ = Ref();  // those of a segment before that was left
+  drawn_.reset();
   compared_.reset();
   suspect_.reset();
   std::shared_ptr<Keyed> keyed = segment.keys.arrive(regs_);
@@ -121,14 +132,12 @@ size_t Plans::enter(size_t at) {
   if (fresh_) keyed = remember(segment);
   if (keyed == nullptr) return look_ahead(at + 1), at;
   if (segment.keys.is_to_offer(*keyed)) {
-    inputs_ = copy_inputs(segment, *keyed);
-    keyed->unfit = !inputs_;
+    keyed->unfit = !copy_inputs(segment, *keyed);
   } else if (std::shared_ptr<Plan> plan = keyed->next()) {
     if (!tell_writes(segment, *plan)) return drop(*keyed, *plan), look_ahead(at + 1), at;
     const double start = now();
     if (plan->is_to_compare(compare_every_)) {
-      inputs_ = copy_inputs(segment, *keyed);
-      if (inputs_) compared_ = std::move(plan);
+      if (copy_inputs(segment, *keyed)) compared_ = std::move(plan);
     } else if (run(entered, *keyed, plan)) {
       keyed->note(plan.get(), now() - start);
       look_ahead(segment.last);
@@ -209,7 +218,18 @@ bool Plans::tell_writes(const Segment& segment, Plan& plan) {
   return static_cast<bool>(done);
 }
 
-bool Plans::run(const std::shared_ptr<Segment>& entered, Keyed& keyed, const std::shared_ptr<Plan>& asked) {
+bool Plans::run(const std::shared_ptr<Segment>& entered, Keyed& keyed, const std::shared_ptr<Plan>& plan) {
+  if (!draws(*entered)) return answer(entered, keyed, plan, nullptr);
+  const std::unique_ptr<DrawStates> before = keyed.key->draw_states();
+  if (before == nullptr) return false;
+  if (answer(entered, keyed, plan, before.get())) return true;
+  before->put_back();
+  return false;
+}
+
+// `before`: the generators, if the segment draws; null: it does not.
+bool Plans::answer(const std::shared_ptr<Segment>& entered, Keyed& keyed, const std::shared_ptr<Plan>& asked,
+                   const DrawStates* before) {
   const Segment& segment = *entered;
   Plan& plan = *asked;
   const double start = now();
@@ -228,6 +248,8 @@ bool Plans::run(const std::shared_ptr<Segment>& entered, Keyed& keyed, const std
   range.reset();
   if (!made) return suspect(asked), false;
   if (made.get() == Py_None) return false;
+  if (before != nullptr && keyed.draws && are_in(keyed, *before))
+    return keyed.remove(plan, "it draws from generators that the program has put others in the place of"), false;
   if (!take(segment, keyed, made.get())) return drop(keyed, plan), false;
   if (segment.effects) {
     if (!finish(segment, keyed, made.get())) return drop(keyed, plan), false;
@@ -255,10 +277,14 @@ bool Plans::store(const Segment& segment) noexcept {
   return true;
 }
 
-// Of what a native replay is given that is offered or compared.
-Ref Plans::copy_inputs(const Segment& segment, Keyed& keyed) const {
+// Of what a native replay is given that is offered or compared. False: there are none.
+bool Plans::copy_inputs(const Segment& segment, Keyed& keyed) {
+  inputs_ = Ref();
+  drawn_ = draws(segment) ? keyed.key->draw_states() : nullptr;
+  if (draws(segment) && drawn_ == nullptr) return false;
   keyed.key->hold(regs_);
-  return copies(segment.given, regs_);
+  inputs_ = copies(segment.given, regs_);
+  return static_cast<bool>(inputs_);
 }
 
 bool Plans::look(const Segment& segment) noexcept {
@@ -384,9 +410,17 @@ void Plans::offer(const std::shared_ptr<Segment>& entered, const std::shared_ptr
   }
   if (made.plan != nullptr) {
     made.plan->since_compared = 0;
+    const std::unique_ptr<DrawStates> after = drawn_ != nullptr ? keyed->key->draw_states() : nullptr;
+    if (drawn_ != nullptr) {
+      keyed->draws = after != nullptr && !drawn_->same_as(*after);
+      drawn_->put_back();
+    }
     made.made = Ref::steal(PyObject_CallObject(made.plan->call.get(), made.inputs.get()));
+    const bool alike = after == nullptr || are_in(*keyed, *after);
+    if (after != nullptr) after->put_back();
     if (!made.made) return drop(*keyed, *made.plan);
     if (made.made.get() == Py_None) return;  // it declines
+    if (!alike) return keyed->remove(*made.plan, "it draws other random numbers");
   } else {
     keyed->offered = true;
     keyed->offers += 1;

@@ -11,6 +11,8 @@
 //    of it anew: it stores the same.
 // 6. Every n-th turn of a plan, and the first one where it is on trial, native replay answers. The plan then runs on
 //    copies of the inputs, and the market compares, after the call.
+// 7. Where a segment draws random numbers, the generators are put back before native replay takes over from a plan, and
+//    around a plan that is compared. One that leaves them in another state than native replay is dropped.
 #pragma once
 #include <memory>
 #include <utility>
@@ -64,6 +66,8 @@ class Plans {
   std::shared_ptr<Keyed> remember(const Segment& segment);
   bool tell_writes(const Segment& segment, Plan& plan);
   bool run(const std::shared_ptr<Segment>& entered, Keyed& keyed, const std::shared_ptr<Plan>& plan);
+  bool answer(const std::shared_ptr<Segment>& entered, Keyed& keyed, const std::shared_ptr<Plan>& plan,
+              const DrawStates* before);
   bool take(const Segment& segment, Keyed& keyed, PyObject* made) noexcept;
   bool store(const Segment& segment) noexcept;
   bool take_output(const Segment& segment, Keyed& keyed, size_t output, PyObject* made) noexcept;
@@ -74,7 +78,7 @@ class Plans {
   // Of a segment with effects: loads what its nodes find, and asks what they ask; false: native replay finds why.
   bool look(const Segment& segment) noexcept;
   bool finish(const Segment& segment, Keyed& keyed, PyObject* made) noexcept;
-  Ref copy_inputs(const Segment& segment, Keyed& keyed) const;
+  bool copy_inputs(const Segment& segment, Keyed& keyed);
   void note_native();
   void offer(const std::shared_ptr<Segment>& segment, const std::shared_ptr<Keyed>& keyed);
   void begin_survey();
@@ -99,9 +103,10 @@ class Plans {
   // What nodes of the watched segment store, which may be let go before its end: registers and what they held, owned.
   std::vector<std::pair<uint32_t, Reg>> kept_;
   double started_ = 0;
-  bool fresh_ = false;              // under a key that is not among those of the segment yet
-  Ref inputs_;                      // copies; null: nothing is to be offered
-  std::shared_ptr<Plan> compared_;  // the plan that is to be compared; null: plans are asked for
+  bool fresh_ = false;                 // under a key that is not among those of the segment yet
+  Ref inputs_;                         // copies; null: nothing is to be offered
+  std::unique_ptr<DrawStates> drawn_;  // before native replay, if the segment draws random numbers
+  std::shared_ptr<Plan> compared_;     // the plan that is to be compared; null: plans are asked for
   uint64_t compare_every_ = 0;
   std::shared_ptr<Plan> suspect_;  // the plan that raised where native replay is at work; null: none did
   std::string suspicion_;          // what it raised

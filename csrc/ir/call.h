@@ -66,6 +66,7 @@ struct OperatorCall {
   std::vector<OperatorResult> results;
   Ref callable;             // "torch::...": the function
   bool random = false;      // draws random numbers
+  bool on_device = false;   // its results lie on another device than the CPU
   bool repeatable = false;  // running it once more changes nothing but the registers that it writes
 
   void add(OperatorArgument argument) { arguments.push_back(std::move(argument)); }

@@ -84,6 +84,15 @@ class InputGuards {
   size_t size_ = 0;
 };
 
+// States of generators at some moment.
+class DrawStates {
+ public:
+  virtual ~DrawStates() = default;
+  // The generators are in them again.
+  virtual void put_back() const noexcept = 0;
+  virtual bool same_as(const DrawStates& other) const noexcept = 0;
+};
+
 // The form of tensors and the numbers for which code was compiled, and those tensors of which it knows the content.
 class PlanKey {
  public:
@@ -114,6 +123,8 @@ class PlanKey {
   // native replay gave.
   virtual bool write(PyObject* const*, const Reg*) noexcept { return false; }
   virtual bool gradients_on() const noexcept { return false; }
+  // Of the generators, as they are now, from which the segment draws; null: they cannot be kept.
+  virtual std::unique_ptr<DrawStates> draw_states() const noexcept { return nullptr; }
   // Where gradients are recorded: which free tensors require them, then which bound ones, then which outputs. Empty:
   // they are not recorded.
   virtual std::vector<bool> trained() const { return {}; }
@@ -129,6 +140,7 @@ struct Effects {
   Vec<uint32_t> within;         // guards of these that are about what the segment makes: not asked
   Vec<uint32_t> questions;      // nodes that are asked before
   Vec<uint32_t> stores;         // nodes that are done behind the plan
+  bool draws = false;           // random numbers, on a device other than the CPU
   std::vector<bool> spent;      // by output: a backward pass has gone through it
 };
 

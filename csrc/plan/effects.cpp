@@ -7,6 +7,7 @@
 #include <numeric>
 #include <set>
 #include <string>
+#include <string_view>
 
 #include "adapter.h"
 #include "ir/call.h"
@@ -46,6 +47,7 @@ class StretchFinder {
   Part part_of(const Node& node, const Step& step) const;
   Part part_of_operation(const Node& node, const Step& step) const;
   static Part part_of_opaque(const Node& node);
+  bool may_draw(const Node& node, const Step& step, const OperatorCall& call) const;
   void note_memory();
   uint32_t base(uint32_t reg) noexcept {
     while (base_[reg] != reg) reg = base_[reg] = base_[base_[reg]];
@@ -63,6 +65,9 @@ class StretchFinder {
   bool may_write(uint32_t reg, uint32_t first, uint32_t last);
   bool may_give(uint32_t reg, uint32_t at, uint32_t first, uint32_t last);
   bool may_store(const Node& node, uint32_t first, uint32_t last) const;
+  bool may_call(const Node& node, uint32_t first, uint32_t last) const;
+  bool may_build(const Node& node, uint32_t first, uint32_t last) const;
+  void add_store(uint32_t at, uint32_t first, uint32_t last, Effects* effects) const;
   bool may_check(const Epoch& epoch, uint32_t first, uint32_t last) const;
   bool has_effect(uint32_t first, uint32_t last) const;
   Segment make(uint32_t first, uint32_t last);
@@ -79,14 +84,30 @@ class StretchFinder {
   std::vector<PyObject*> constant_;  // by register: the tensor that guards find there each time
 };
 
+// ContextVar.set, or reset.
+bool is_of_context(const Node& node) noexcept {
+  PyObject* called = node.a.object();
+  if (!PyObject_TypeCheck(called, &PyMethodDescr_Type)) return false;
+  const auto* method = reinterpret_cast<PyMethodDescrObject*>(called);
+  const std::string_view name = method->d_method->ml_name;
+  return method->d_common.d_type == &PyContextVar_Type && (name == "set" || name == "reset");
+}
+
 Part StretchFinder::part_of_opaque(const Node& node) {
   if (node.foreign == ForeignCall::kIdle) return Part::kIdle;
   return node.foreign == ForeignCall::kBackward ? Part::kBackward : Part::kNone;
 }
 
+// The CPU's numbers are left to native replay: no compiler draws them as torch does. A graph of another device does.
+bool StretchFinder::may_draw(const Node& node, const Step& step, const OperatorCall& call) const {
+  const bool tensors =
+      std::all_of(step.writes.begin(), step.writes.end(), [&](uint32_t reg) { return is_tensor(reg); });
+  return call.on_device && tensors && node.op == Op::kAdapter && call.name.rfind("aten::", 0) == 0;
+}
+
 Part StretchFinder::part_of_operation(const Node& node, const Step& step) const {
   const OperatorCall call = node.adapter_op->call();
-  if (call.random) return Part::kNone;
+  if (call.random) return may_draw(node, step, call) ? Part::kOperator : Part::kNone;
   if (call.name == "tensor::grad" || call.name == "tensor::set_grad") return Part::kGradient;
   if (call.name == "tensor::set_grad_enabled") return Part::kStore;
   if (call.name == "tensor::item" || call.name == "tensor::float" || call.name == "tensor::int") return Part::kOperator;
@@ -117,6 +138,8 @@ Part StretchFinder::part_of(const Node& node, const Step& step) const {
     case Op::kStoreAttr:
     case Op::kStoreItem:
       return Part::kStore;
+    case Op::kCall:
+      return is_cache_hit(trace_, node) || is_of_context(node) ? Part::kStore : Part::kNone;
     case Op::kOpaque:
       return part_of_opaque(node);
     default:
@@ -171,9 +194,39 @@ bool StretchFinder::may_give(uint32_t reg, uint32_t at, uint32_t first, uint32_t
   return true;
 }
 
+// An object that is made of what was there before the stretch.
+bool StretchFinder::may_build(const Node& node, uint32_t first, uint32_t last) const {
+  if (node.op != Op::kBuild || node.count != 0 || node.snapshot != kNone) return false;
+  const Content content = content_of(trace_, trace_.virtuals[node.a.index()], node.time);
+  const auto is_there = [&](Val value) {
+    return !value.is_virtual() && !(value.is_reg() && is_within(value.index(), first, last));
+  };
+  const auto all = [&](const Vals& values) { return std::all_of(values.begin(), values.end(), is_there); };
+  const auto both = [&](const auto& pair) { return is_there(pair.first) && is_there(pair.second); };
+  return all(content.fields) && all(content.items) && std::all_of(content.pairs.begin(), content.pairs.end(), both) &&
+         std::all_of(content.attributes.begin(), content.attributes.end(), both);
+}
+
+// It can be made behind the plan, and nothing is left of it if native replay makes it once more: a variable of the
+// context is set back in the same stretch.
+bool StretchFinder::may_call(const Node& node, uint32_t first, uint32_t last) const {
+  if (node.out != kNone && is_output(node.out, first, last)) return false;
+  bool sets_back = false;
+  for (uint32_t k = 0; k < node.count; ++k) {
+    const Val operand = trace_.operands[node.first + k];
+    if (operand.is_virtual()) return false;
+    if (!operand.is_reg() || !is_within(operand.index(), first, last)) continue;
+    const Node& maker = trace_.nodes[written_at_[operand.index()]];
+    if (maker.op != Op::kCall && !may_build(maker, first, last)) return false;
+    sets_back |= maker.op == Op::kCall;
+  }
+  return node.out != kNone || sets_back || is_cache_hit(trace_, node);
+}
+
 // What it stores is there when the plan has run.
 bool StretchFinder::may_store(const Node& node, uint32_t first, uint32_t last) const {
   if (node.op == Op::kAdapter) return true;
+  if (node.op == Op::kCall) return may_call(node, first, last);
   for (Val value : {node.a, node.b, node.c}) {
     if (value.is_virtual()) return false;
     if (value.is_reg() && is_within(value.index(), first, last)) return false;
@@ -248,6 +301,18 @@ std::vector<bool> StretchFinder::spent(uint32_t first, uint32_t last) const {
   return used;
 }
 
+// What a call is given is built before it.
+void StretchFinder::add_store(uint32_t at, uint32_t first, uint32_t last, Effects* effects) const {
+  const Node& node = trace_.nodes[at];
+  for (uint32_t k = 0; k < node.count && node.op == Op::kCall; ++k) {
+    const Val operand = trace_.operands[node.first + k];
+    if (!operand.is_reg() || !is_within(operand.index(), first, last)) continue;
+    const uint32_t maker = written_at_[operand.index()];
+    if (trace_.nodes[maker].op == Op::kBuild) effects->stores.push_back(maker);
+  }
+  effects->stores.push_back(at);
+}
+
 void StretchFinder::add_effects(uint32_t first, uint32_t last, Segment* made) {
   Effects& effects = made->effects.emplace();
   std::map<PyObject*, uint32_t> leaves, written;  // the first register of each tensor
@@ -255,7 +320,8 @@ void StretchFinder::add_effects(uint32_t first, uint32_t last, Segment* made) {
   for (uint32_t i = first; i < last; ++i) {
     const Node& node = trace_.nodes[i];
     const Step& step = steps_[i];
-    if (parts_[i] == Part::kStore) effects.stores.push_back(i);
+    if (parts_[i] == Part::kStore) add_store(i, first, last, &effects);
+    if (node.op == Op::kAdapter) effects.draws |= node.adapter_op->call().random;
     if (node.op == Op::kEpoch) {
       const Epoch& epoch = trace_.epochs[node.aux];
       effects.epochs.push_back(node.aux);

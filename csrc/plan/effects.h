@@ -7,6 +7,8 @@
 //    objects of Python are done in order, and all tensors are written. So nothing is written by halves.
 // 3. Nothing in it is computed once more where a replay is left behind it: what a snapshot behind it may read is an
 //    output.
+// 4. It may draw random numbers on another device than the CPU. A plan leaves the generator as native replay does, and
+//    whoever runs it beside native replay puts the generator back.
 #pragma once
 #include <vector>
 

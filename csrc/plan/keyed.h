@@ -96,6 +96,7 @@ struct Keyed {
   bool offered = false;  // the market has been asked, and may have been given plans
   bool shared = false;   // they are of free sizes: compiled once for many keys
   bool unfit = false;    // a tensor cannot be copied: it is not offered
+  bool draws = false;    // native replay was seen to leave generators in other states
   static constexpr size_t kUses = 4;
   uint64_t uses[kUses] = {};  // the last arrivals under the key, a ring
   uint64_t uses_count = 0;

@@ -121,7 +121,7 @@ void Finder::note_memory() {
 void Finder::find_stores() {
   for (uint32_t i = 0; i < steps_.size(); ++i) {
     const Node& node = trace_.nodes[i];
-    const bool stores = node.op == Op::kStoreAttr || node.op == Op::kStoreItem;
+    const bool stores = node.op == Op::kStoreAttr || node.op == Op::kStoreItem || is_cache_hit(trace_, node);
     if (!stores || node.a.is_virtual() || node.b.is_virtual() || node.c.is_virtual()) continue;
     if (!varying_.empty() && varying_[i]) continue;
     steps_[i].kind = Kind::kStore;

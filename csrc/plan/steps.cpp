@@ -6,6 +6,7 @@
 #include <string>
 
 #include "adapter.h"
+#include "cpython/lru_cache.h"
 #include "ir/call.h"
 #include "ir/log.h"
 #include "plan/number_functions.h"
@@ -81,6 +82,12 @@ void classify(const Trace& trace, const OperatorCall& call, Step* step) {
 }
 
 }  // namespace
+
+bool is_cache_hit(const Trace& trace, const Node& node) noexcept {
+  if (node.op != Op::kCall || node.out != kNone || Py_TYPE(node.a.object()) != cpython::lru_cache_type()) return false;
+  const auto first = trace.operands.begin() + node.first;
+  return std::all_of(first, first + node.count, [](Val value) { return value.is_const(); });
+}
 
 bool is_about_tensors(const std::string& name) {
   static constexpr const char* kNames[] = {"retain_grad", "requires_grad_", "set_data",   "_backward", "detach_",

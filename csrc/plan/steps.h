@@ -35,6 +35,10 @@ Step step_of(const Trace& trace, const Node& node);
 // By step: whether a level of a transformation is open there, or the step opens or closes one.
 Vec<bool> in_levels(const std::vector<Step>& steps);
 
+// A hit of a cache (functools.lru_cache) on constant arguments, of which the result is known: it counts, and does no more.
+// It may be made behind a plan.
+bool is_cache_hit(const Trace& trace, const Node& node) noexcept;
+
 // It changes what a tensor is to Python or to autograd, or its sizes in place.
 bool is_about_tensors(const std::string& name);
 

@@ -234,9 +234,10 @@ class TapeFinder {
       case Op::kStoreItem:
       case Op::kDelItem:
       case Op::kStoreCell:
-      case Op::kCall:
       case Op::kAdvance:
         return true;
+      case Op::kCall:
+        return !is_cache_hit(trace_, node);
       default:
         return false;
     }
@@ -345,6 +346,12 @@ bool TapedStretch::may_watch() const noexcept {
 bool Tapes::are_useful() const noexcept {
   return std::any_of(all.begin(), all.end(), [](const TapedStretch& stretch) {
     return !stretch.spoils() && (!stretch.tapes.empty() || stretch.may_watch());
+  });
+}
+
+bool Tapes::replace(uint32_t engine) const noexcept {
+  return std::any_of(all.begin(), all.end(), [engine](const TapedStretch& stretch) {
+    return stretch.last == engine && !stretch.spoils() && !stretch.tapes.empty();
   });
 }
 

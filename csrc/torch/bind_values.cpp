@@ -184,6 +184,7 @@ bool Lowering::produce(const SeenOp& op) {
     if (seen.kind == SeenKind::kTensor) {
       bool written = returns[i].alias_info() != nullptr && returns[i].alias_info()->isWrite();
       if (seen.tensor == nullptr ? written : !recording_.follows(seen.tensor)) return false;
+      if (seen.tensor != nullptr) op_->note_result(seen.tensor);
       if (seen.tensor == nullptr) {
         out.kind = Out::kUndefined;  // the program gets None
       } else if (written) {

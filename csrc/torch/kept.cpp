@@ -216,6 +216,7 @@ void LoweredOp::fields(Fields& each) {
   });
   each.list(list_regs_, [&](uint32_t& reg) { each.reg(reg, Rep::kTensor); });
   each.list(outs_, [&](Out& out) { out_field(each, out); });
+  each.number(on_device_);
 }
 
 // The parts of a list are there, and are of its kind.

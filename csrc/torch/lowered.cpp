@@ -306,6 +306,7 @@ OperatorCall LoweredOp::call() const {
   OperatorCall made;
   made.name = info_.full;
   made.random = draws();
+  made.on_device = on_device_;
   made.repeatable = is_repeatable();
   for (size_t i = 0; i < slots_.size(); ++i) {
     made.add(argument(i));

@@ -136,6 +136,7 @@ class LoweredOp final : public AdapterOp {
   // -- filled in while recording
   void set_constant(size_t argument, const c10::IValue& value) { values_[argument] = value; }
   void set_slot(size_t argument, Slot slot) { slots_[argument] = slot; }
+  void note_result(const c10::TensorImpl* tensor) { on_device_ |= !tensor->device().is_cpu(); }
   uint32_t add_part(Part part) {
     parts_.push_back(part);
     return static_cast<uint32_t>(parts_.size() - 1);
@@ -184,6 +185,7 @@ class LoweredOp final : public AdapterOp {
   Vec<uint32_t> list_regs_;
   Vec<Out> outs_;
   c10::DispatchKeySet skipped_;
+  bool on_device_ = false;  // a result lies on another device than the CPU
   const bool by_name_, in_level_;
   bool pure_, factory_;
 };

@@ -4,8 +4,10 @@
 #include <algorithm>
 #include <sstream>
 
+#include "torch/accelerators.h"
 #include "torch/plan_effects.h"
 #include "torch/plan_outputs.h"
+#include "torch/undo.h"
 
 namespace pijit::torch_adapter {
 
@@ -37,6 +39,20 @@ bool has_content(const Impl* tensor) noexcept {
   return tensor->storage_initialized() && !const_cast<Impl*>(tensor)->is_inference();
 }
 
+class KeptDraws final : public DrawStates {
+ public:
+  Draws draws;
+  void put_back() const noexcept override {
+    try {
+      draws.put_back();
+    } catch (...) {  // memory is short: the generator has its own state already, or none of the two
+    }
+  }
+  bool same_as(const DrawStates& other) const noexcept override {
+    return draws.same_as(static_cast<const KeptDraws&>(other).draws);
+  }
+};
+
 class TorchPlanKey final : public PlanKey {
  public:
   TorchPlanKey(const PlanRegisters& registers, const Reg* regs)
@@ -51,6 +67,7 @@ class TorchPlanKey final : public PlanKey {
     if (registers.effects != nullptr)
       effects_ = std::make_unique<PlanEffects>(*registers.effects, registers.free, regs);
     recorded_ = is_recorded();
+    if (registers.effects != nullptr && registers.effects->draws) note_devices(regs);
   }
   void note_outputs(const Reg* regs) override {
     for (uint32_t reg : outputs_at_) outputs_.emplace_back(impl(regs, reg));
@@ -65,6 +82,16 @@ class TorchPlanKey final : public PlanKey {
     return effects_ == nullptr || effects_->write(made, regs);
   }
   bool gradients_on() const noexcept override { return effects_ != nullptr && effects_->gradients_on(); }
+  std::unique_ptr<DrawStates> draw_states() const noexcept override {
+    try {
+      auto made = std::make_unique<KeptDraws>();
+      const bool kept = std::all_of(draws_on_.begin(), draws_on_.end(),
+                                    [&](c10::Device device) { return made->draws.keep_default(device); });
+      return kept && !draws_on_.empty() ? std::move(made) : nullptr;
+    } catch (...) {
+      return nullptr;
+    }
+  }
 
   std::vector<bool> trained() const override {
     std::vector<bool> made;
@@ -144,6 +171,16 @@ class TorchPlanKey final : public PlanKey {
     const auto trained = [](const auto& tensor) { return tensor.requires_grad; };
     return std::any_of(free_.begin(), free_.end(), trained) || std::any_of(bound_.begin(), bound_.end(), trained);
   }
+  // The accelerators that its tensors are on.
+  void note_devices(const Reg* regs) {
+    const auto note = [&](uint32_t reg) {
+      const c10::Device device = impl(regs, reg)->device();
+      if (is_accelerator(device) && std::find(draws_on_.begin(), draws_on_.end(), device) == draws_on_.end())
+        draws_on_.push_back(device);
+    };
+    std::for_each(bound_at_.begin(), bound_at_.end(), note);
+    std::for_each(free_at_.begin(), free_at_.end(), note);
+  }
   // The tensors require gradients as they did, so that the mode alone decides whether they are recorded.
   bool has_bound(const Reg* regs) const {
     for (size_t i = 0; i < bound_.size(); ++i) {
@@ -159,6 +196,7 @@ class TorchPlanKey final : public PlanKey {
   std::vector<Reg> numbers_;
   PlanOutputs shared_;
   std::unique_ptr<PlanEffects> effects_;
+  std::vector<c10::Device> draws_on_;
   bool recorded_ = false;
 };
 

@@ -58,10 +58,11 @@ bool Draws::keep_default(c10::Device device) {
   return true;
 }
 
-void Draws::put_back() {
-  for (Kept& kept : kept_) {
-    std::lock_guard<std::mutex> lock(kept.generator.mutex());
-    kept.generator.unsafeGetGeneratorImpl()->set_state(*kept.state);
+void Draws::put_back() const {
+  for (const Kept& kept : kept_) {
+    at::Generator generator = kept.generator;
+    std::lock_guard<std::mutex> lock(generator.mutex());
+    generator.unsafeGetGeneratorImpl()->set_state(*kept.state);
   }
 }
 

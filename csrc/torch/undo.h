@@ -16,7 +16,7 @@ class Draws {
   void keep(at::Generator generator);
   // False: what draws on this device cannot be put back.
   bool keep_default(c10::Device device);
-  void put_back();
+  void put_back() const;
   // The same generators are in the same states.
   bool same_as(const Draws& other) const;
 

@@ -17,6 +17,8 @@ Rules:
    that draws random numbers, too. So no other thread runs Python during a capture: the operators are seen once, and
    then dispatched by C++ that keeps the GIL from the begin of a capture to its end (csrc/torch/launches.h). Where that
    cannot be, nothing is captured while there are other threads.
+6. Random numbers are those of eager execution: a replay reads the state of the generator, and leaves it as the
+   operators would. Where both run to be compared or weighed, the generator is put back in between.
 """
 
 import contextlib
@@ -59,6 +61,7 @@ class CudaGraphs(Backend):
     install = "pip install torch"
     devices = ("cuda",)
     raises = True
+    random = True
     tolerance = EXACT
     tried_in_calls = True
     strided = True
@@ -84,7 +87,8 @@ class CudaGraphs(Backend):
         if others or len(devices) != 1:
             what = f"{others[0]!r} is none of one" if others else f"here are {', '.join(sorted(devices))}"
             raise BackendError(f"backend {self.name!r} takes tensors of one GPU; {what}")
-        captured = _Captured(_torch.module_of(graph), devices.pop(), **options.settings)
+        draws = any(node.random for node in graph.nodes)
+        captured = _Captured(_torch.module_of(graph), devices.pop(), draws, **options.settings)
         plan = Plan(self.name, captured.run, results=(), rebind=captured.rebind, close=captured.close)
         plan.lend = captured.lend
         return plan
@@ -320,10 +324,12 @@ def _all(still: dict[int, Any], inputs: Sequence[Any]) -> list[Any]:
 class _Captured:
     """The operators of a graph, and what was captured of them."""
 
-    def __init__(self, module: Any, device: str, always: bool = False) -> None:
+    def __init__(self, module: Any, device: str, draws: bool, always: bool = False) -> None:
         import torch
 
         self._module, self._device, self._always = module, torch.device(device), always
+        self._draws = draws  # random numbers
+        self._index = self._device.index or 0
         self._recordings: dict[tuple[int, ...], _Recording] = {}  # by how even the addresses of inputs are
         self._seen: dict[tuple[int, ...], _Seen] = {}  # and what was not captured yet
         self._captures = 0
@@ -389,14 +395,19 @@ class _Captured:
             return recording.run(inputs)
         try:
             if recording.launching is None:
+                before = self._drawn()
                 start = time.perf_counter()
                 expected = self._operators(inputs)
                 recording.launching = time.perf_counter() - start
+                after = self._drawn()
+                self._put_back(before)
                 made = recording.run(inputs)
                 _compare(made, expected)
+                if after is not None and not after.equal(self._drawn()):
+                    raise BackendError("backend 'cudagraphs' captured what draws other random numbers")
                 recording.is_settled = self._always
             else:
-                made = _weigh(recording, inputs, stream)
+                made = self._weigh(recording, inputs, stream)
                 recording.is_settled = True
         except BaseException:
             self._drop(self._recordings.pop(even))
@@ -425,6 +436,37 @@ class _Captured:
         # The graph has the dtypes that autocast has chosen.
         with torch.no_grad(), torch.autocast(self._device.type, enabled=False):
             return tuple(self._module.forward(*inputs))
+
+    def _drawn(self) -> Any:
+        """The state of the generator; None: nothing is drawn."""
+        return self._runtime.get_rng_state(self._index) if self._draws else None
+
+    def _put_back(self, state: Any) -> None:
+        """What runs next draws as what ran from this state on."""
+        if state is not None:
+            self._runtime.set_rng_state(state, self._index)
+
+    def _weigh(self, recording: _Recording, inputs: Sequence[Any], stream: Any) -> tuple[Any, ...]:
+        """Runs the graph; BackendError: with what is copied it takes as long as the operators."""
+        launching = recording.launching or 0.0
+        before = self._drawn()
+        stream.synchronize()
+        start = time.perf_counter()
+        recording.graph.replay()
+        stream.synchronize()
+        alone = time.perf_counter() - start
+        self._put_back(before)
+        start = time.perf_counter()
+        made = recording.run(inputs)
+        stream.synchronize()
+        whole = time.perf_counter() - start
+        if whole > _GAIN * max(_OF_REPLAY * launching, alone):
+            raise BackendError(
+                f"backend 'cudagraphs' wins nothing: {1e6 * whole:.0f} us with copies, where the kernels take "
+                f"{1e6 * alone:.0f} us and launching them {1e6 * launching:.0f} us; with the option always=True it is "
+                "kept"
+            )
+        return made
 
     def _kept(self, lent: Sequence[_Lent | None], inputs: Sequence[Any]) -> tuple[Any, ...]:
         """The same; what is lent is written where it is lent."""
@@ -602,26 +644,6 @@ def _compare(made: Sequence[Any], expected: Sequence[Any]) -> None:
         difference(BACKEND, made, expected)
     except BackendError as error:
         raise BackendError("backend 'cudagraphs' captured what gives other results than its operators do") from error
-
-
-def _weigh(recording: _Recording, inputs: Sequence[Any], stream: Any) -> tuple[Any, ...]:
-    """Runs the graph; BackendError: with what is copied it takes as long as the operators."""
-    launching = recording.launching or 0.0
-    stream.synchronize()
-    start = time.perf_counter()
-    recording.graph.replay()
-    stream.synchronize()
-    alone = time.perf_counter() - start
-    start = time.perf_counter()
-    made = recording.run(inputs)
-    stream.synchronize()
-    whole = time.perf_counter() - start
-    if whole > _GAIN * max(_OF_REPLAY * launching, alone):
-        raise BackendError(
-            f"backend 'cudagraphs' wins nothing: {1e6 * whole:.0f} us with copies, where the kernels take "
-            f"{1e6 * alone:.0f} us and launching them {1e6 * launching:.0f} us; with the option always=True it is kept"
-        )
-    return made
 
 
 def _settings() -> Callable[[], object]:

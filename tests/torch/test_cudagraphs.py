@@ -7,11 +7,13 @@ Without a GPU it runs on `twin`, whose graphs keep kernels and run them again on
 from __future__ import annotations
 
 import contextlib
+import functools
 import gc
 import queue
 import threading
 import time
 from collections.abc import Callable
+from contextvars import ContextVar
 from typing import Any
 
 import pytest
@@ -595,6 +597,166 @@ def a_whole_step() -> None:
         assert any(line.startswith("aten::native_layer_norm_backward") for line in others), others
 
 
+def python_within_a_step() -> None:
+    """Hits of caches, and a variable of the context that is set and set back: they are done behind the graph."""
+    sides = []
+    for wrap in (lambda fn: fn, jitted):
+        model = scenarios.mlp()
+        optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+        collected: ContextVar[Any] = ContextVar("collected", default="nothing")
+
+        @functools.lru_cache
+        def scale(device: Any, *more: int) -> float:
+            return 0.5 * len(more)
+
+        def step(
+            x: Tensor,
+            y: Tensor,
+            model: Any = model,
+            optimizer: Any = optimizer,
+            of: Any = collected,
+            scale: Any = scale,
+        ) -> Tensor:
+            optimizer.zero_grad()
+            token = of.set({})
+            out = model(x) * scale(x.device, 1, 2)
+            of.reset(token)
+            loss = ((out - y) ** 2).mean()
+            loss.backward()
+            optimizer.step()
+            return loss.detach()
+
+        sides.append((model, wrap(step), scale, collected))
+    for seed in range(12):
+        losses = [step(data(seed), data(seed + 1, 3, 2)) for _, step, *_ in sides]
+        assert torch.equal(*losses)
+        for mine, other in zip(*(model.parameters() for model, *_ in sides), strict=True):
+            assert torch.equal(mine, other)
+            assert torch.equal(mine.grad, other.grad)
+        assert len({repr(scale.cache_info()) for *_, scale, _ in sides}) == 1, seed
+        assert {collected.get() for *_, collected in sides} == {"nothing"}
+        assert market.wait(60)
+        if seed == 9:
+            for *_, scale, _ in sides:
+                scale.cache_clear()
+    traces = pijit.traces(sides[1][1])
+    assert any(len(trace.segments) == 1 and trace.segments[0].share > 0.95 for trace in traces)
+    assert any(plan.runs > 0 for key in keys(sides[1][1]) for plan in key.plans)
+
+
+def operators_on_lists() -> None:
+    """A GPU's kernels for lists round otherwise than those for tensors: what they compute stays one operator."""
+    writes: dict[str, Callable[[Tensor, Tensor, Tensor], object]] = {
+        "_foreach_div": lambda a, b, c: torch._foreach_div_([a, b], [3.0, 7.0]),
+        "_foreach_addcdiv": lambda a, b, c: torch._foreach_addcdiv_([a, b], [c, c], [c, c], [1.5, -1.0]),
+        "_foreach_sqrt": lambda a, b, c: torch._foreach_sqrt_([a, b]),
+        "_foreach_lerp": lambda a, b, c: torch._foreach_lerp_([a, b], [c, c], 0.3),
+        "": lambda a, b, c: torch._foreach_mul_([a, b], [b, c]),  # it reads what it writes
+    }
+    for name, write in writes.items():
+
+        def f(a: Tensor, b: Tensor, c: Tensor, write: Any = write) -> tuple[Tensor, Tensor]:
+            a, b = a.clone(), b.clone()
+            write(a, b, c)
+            return a + 0.5, b * 2
+
+        graph = pijit.graph.capture(f, *(data(seed).abs() + 1 for seed in range(3)))
+        kept = [node.op.partition("::")[2].partition(".")[0] for node in graph.nodes if "foreach" in node.op]
+        assert kept == [name] * (name != ""), kept
+        for seed in range(3):
+            given = [data(seed + at).abs() + 1 for at in range(3)]
+            assert all(map(torch.equal, graph.run(*given), f(*given)))
+            assert all(map(torch.equal, graph.functional().run(*given), f(*given)))
+
+
+class Dropping(nn.Module):
+    """A dropout by hand: that of torch has a kernel of its own on a GPU alone."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x * (torch.rand_like(x) < 0.6) * torch.empty_like(x).bernoulli_(0.9)
+
+
+def dropping() -> nn.Sequential:
+    drop = nn.Dropout(0.4) if DEVICE == "cuda" else Dropping()
+    return scenarios.filled(nn.Sequential(nn.Linear(4, 8), drop, nn.LayerNorm(8), nn.ReLU(), nn.Linear(8, 2), drop))
+
+
+def steps_that_draw(*wraps: Any) -> list[Callable[[int], list[Tensor]]]:
+    """Training steps of equal models. A call seeds the generator, and gives all that follows from that."""
+
+    def made(wrap: Any) -> Callable[[int], list[Tensor]]:
+        model = dropping()
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+
+        @wrap
+        def step(x: Tensor, y: Tensor) -> Tensor:
+            optimizer.zero_grad()
+            noisy = x + 0.1 * torch.randn_like(x)
+            loss = ((model(noisy) - y) ** 2).mean()
+            loss.backward()
+            optimizer.step()
+            return loss.detach()
+
+        def seeded(seed: int) -> list[Tensor]:
+            torch.manual_seed(seed)
+            before = torch.rand(seed % 3, device=DEVICE)
+            loss = step(data(seed), data(seed + 1, 3, 2))
+            after = torch.rand(2, device=DEVICE)
+            weights = [each for p in model.parameters() for each in (p.detach().clone(), p.grad)]
+            return [before, loss, after, *weights]
+
+        return seeded
+
+    return [made(wrap) for wrap in wraps]
+
+
+def a_step_that_draws() -> None:
+    """Its numbers are those of eager execution, and so are those that the program draws around it."""
+    plain, fast = steps_that_draw(lambda fn: fn, jitted)
+    done: list[str] = []
+    for seed in range(16):
+        if seed == 13:
+            done = counted()
+            kernels()
+        assert all(map(torch.equal, plain(seed), fast(seed)))
+        assert market.wait(60)
+    assert done == ["run", "run", "run"]
+    torch.manual_seed(7)
+    first, second = plain(7), plain(8)
+    assert not torch.equal(first[1], second[1])
+    assert all(map(torch.equal, (*first, *second), (*fast(7), *fast(8))))
+
+
+def a_graph_that_draws_otherwise() -> None:
+    """It is dropped, whether its numbers are others or the generator is left elsewhere; the program's are right."""
+    for wrong in ("more", "less"):
+        inner = cudagraphs._Recording.run
+
+        def other(self: Any, inputs: Any, wrong: str = wrong, inner: Any = inner) -> Any:
+            runtime, index = torch.get_device_module(DEVICE), torch.accelerator.current_device_index()
+            state = runtime.get_rng_state(index)
+            given = inner(self, inputs)
+            if wrong == "less":
+                runtime.set_rng_state(state, index)
+            else:
+                torch.rand(3, device=DEVICE)
+            return given
+
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(cudagraphs._Recording, "run", other)
+            steps: list[Any] = []
+
+            def kept(fn: Any, steps: list[Any] = steps) -> Any:
+                steps.append(jitted(fn))
+                return steps[0]
+
+            plain, fast = steps_that_draw(lambda fn: fn, kept)
+            for seed in range(12):
+                assert all(map(torch.equal, plain(seed), fast(seed))), wrong
+                assert market.wait(60)
+        assert any("random numbers" in str(key.refused) or "draws from" in str(key.refused) for key in keys(steps[0]))
+
+
 def gives_its_memory_back() -> None:
     model = scenarios.mlp()
     for _ in range(2):
@@ -692,6 +854,10 @@ CASES = (
     a_capture_that_is_disturbed,
     steps_of_optimizers,
     a_whole_step,
+    python_within_a_step,
+    operators_on_lists,
+    a_step_that_draws,
+    a_graph_that_draws_otherwise,
     gives_its_memory_back,
     a_graph_by_itself,
     other_compilers_take_none,

@@ -6,6 +6,7 @@ parameter holds at the end stands in `Graph.updates`. (The way is that of torch'
 """
 
 import math
+import sys
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
@@ -14,6 +15,9 @@ from pijit.errors import ExportError
 from pijit.graph.model import Argument, Graph, Node, Slice, Value, branches, regions, replaced, values_of
 from pijit.graph.model.memory import ALIASES, ONE_WAY, RESHAPES, SWAPS, VIEWS, shared
 from pijit.graph.vocabulary import hidden_writes, rows
+
+# Where the names differ by more than the sign of what writes.
+_OTHERWISE = {"aten::bernoulli_.float": "aten::bernoulli.p", "aten::normal_": "aten::normal_functional"}
 
 
 def functional(graph: Graph) -> Graph:
@@ -117,13 +121,15 @@ class _Functional:
 
     def _write(self, node: Node) -> None:
         target = node.arguments.get(node.writes[0])
-        if not isinstance(target, Value) or node.op not in rows() or len(node.writes) > 1:
+        op = _giving(node.op) if node.random and node.is_foreign else node.op if node.op in rows() else None
+        if not isinstance(target, Value) or op is None or len(node.writes) > 1:
             raise self._no_way(node, "writes to more than its first argument")
         held = next((each for each in node.results if each is not None), None)
         new = self._fresh(target)
         if held is not None and held.shape is not None:
             new = replace(new, shape=held.shape)  # `squeeze_` gives another one
-        self._nodes.append(replace(node, arguments=self._arguments(node), results=(new,), writes=(), aliases=()))
+        taken = self._arguments(node)
+        self._nodes.append(replace(node, op=op, arguments=taken, results=(new,), writes=(), aliases=()))
         self._store(node, target, new)
         if held is not None:  # another name of the same tensor
             root = self._root(target)
@@ -249,6 +255,14 @@ class _Functional:
             f"{place}{node.op} ({node.origin}) {why}, which this format cannot say without writing; "
             "write `x = x.clone()` before it, or use a format of torch (fx, exported_program)"
         )
+
+
+def _giving(op: str) -> str | None:
+    """The operator of torch that gives the random numbers that this one writes; None: there is none."""
+    base, dot, overload = _OTHERWISE.get(op, op).partition(".")
+    name = base.removesuffix("_").removeprefix("aten::")
+    packet = getattr(sys.modules["torch"].ops.aten, name, None) if "torch" in sys.modules else None
+    return f"aten::{name}{dot}{overload}" if hasattr(packet, overload or "default") else None
 
 
 def _index(view: Node) -> Argument:

@@ -111,11 +111,11 @@ C10_REGISTER_GUARD_IMPL(PrivateUse1, Guard);
 struct Graph {
   c10::StreamId stream;
   std::vector<std::function<void()>> kernels;
-  std::vector<at::Tensor> made;  // by the kernels
+  std::vector<at::Tensor> made;           // by the kernels
   std::set<const c10::StorageImpl*> own;  // memory that was taken in the meantime
   bool disturbed = false;                 // somebody has waited for the whole device
 };
-std::shared_ptr<Graph> g_graph;               // that is captured
+std::shared_ptr<Graph> g_graph;  // that is captured
 constexpr c10::StreamId kNoStream = -1;
 std::atomic<c10::StreamId> g_stream{kNoStream};  // of this graph
 thread_local bool t_inside = false;              // of a kernel, whose parts are none
@@ -288,27 +288,38 @@ at::Tensor convolution(const at::Tensor& x, const at::Tensor& weight, const std:
 }
 
 at::Generator inner(const at::Tensor& self, const std::optional<at::Generator>& given) {
-  TORCH_CHECK(captured(self.device()) == nullptr, "no graph draws numbers");
+  TORCH_CHECK(captured(self.device()) == nullptr, "no graph draws these numbers");
   const at::Generator& generator = given && given->defined() ? *given : default_generator(self.device().index());
   return at::check_generator<Generator>(generator)->inner;
 }
 
-at::Tensor& normal(at::Tensor& self, double mean, double deviation, std::optional<at::Generator> generator) {
-  note("normal_", self.device());
-  host(self).normal_(mean, deviation, inner(self, generator));
+// Draws now; in a graph at each replay, from the default generator as it is then. A capture draws nothing.
+template <class Draw>
+at::Tensor& drawn(const char* name, at::Tensor& self, const std::optional<at::Generator>& given, Draw draw) {
+  note(name, self.device());
+  Graph* graph = captured(self.device());
+  if (graph == nullptr) {
+    draw(host(self), inner(self, given));
+    return self;
+  }
+  TORCH_CHECK(!given || !given->defined(), "a graph draws from the default generator");
+  graph->kernels.push_back([self, draw] { draw(host(self), inner(self, std::nullopt)); });
   return self;
+}
+
+at::Tensor& normal(at::Tensor& self, double mean, double deviation, std::optional<at::Generator> generator) {
+  return drawn("normal_", self, generator,
+               [=](at::Tensor to, at::Generator from) { to.normal_(mean, deviation, std::move(from)); });
 }
 
 at::Tensor& uniform(at::Tensor& self, double from, double to, std::optional<at::Generator> generator) {
-  note("uniform_", self.device());
-  host(self).uniform_(from, to, inner(self, generator));
-  return self;
+  return drawn("uniform_", self, generator,
+               [=](at::Tensor made, at::Generator source) { made.uniform_(from, to, std::move(source)); });
 }
 
 at::Tensor& bernoulli(at::Tensor& self, double p, std::optional<at::Generator> generator) {
-  note("bernoulli_", self.device());
-  host(self).bernoulli_(p, inner(self, generator));
-  return self;
+  return drawn("bernoulli_", self, generator,
+               [=](at::Tensor to, at::Generator from) { to.bernoulli_(p, std::move(from)); });
 }
 
 // Fails after it has drawn, if the rate is 13.
@@ -451,8 +462,7 @@ PyObject* capture(PyObject*, PyObject* on) {
 
 // What another thread of Python may do now, it does.
 void give_up_the_gil() {
-  Py_BEGIN_ALLOW_THREADS
-  std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  Py_BEGIN_ALLOW_THREADS std::this_thread::sleep_for(std::chrono::milliseconds(2));
   Py_END_ALLOW_THREADS
 }
 

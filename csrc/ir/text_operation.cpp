@@ -6,6 +6,8 @@ namespace {
 
 using Kind = OperatorArgument::Kind;
 
+constexpr size_t kUsualWords = 24;  // of an operator
+
 OperatorArgument copy(const OperatorArgument& given) {
   OperatorArgument made;
   made.name = given.name;
@@ -41,7 +43,7 @@ class CallReader {
   // "aten::add.Tensor"
   std::string name() {
     if (reader_.at_quote()) return reader_.bytes();
-    std::string text = reader_.word("the name of an operator");
+    std::string text(reader_.word("the name of an operator"));
     while (true) {
       if (reader_.take_next("::"))
         text += "::";
@@ -136,8 +138,9 @@ OperatorCall read_call(TextReader& reader, size_t registers) {
 
 Words read_words(TextReader& reader, size_t registers) {
   Words words;
+  words.reserve(kUsualWords);
   reader.list([&] {
-    Word word;
+    Word& word = words.emplace_back();
     if (reader.at_quote()) {
       word.kind = Word::Kind::kText;
       word.text = reader.bytes();
@@ -150,7 +153,6 @@ Words read_words(TextReader& reader, size_t registers) {
     } else {
       word.number = reader.number("a number", UINT64_MAX);
     }
-    words.push_back(std::move(word));
   });
   return words;
 }

@@ -91,6 +91,10 @@ void TextParser::counts() {
     *count = read_.number("no more than the text has lines for", size_);  // each has a line
   }
   read_.end_line();
+  const auto room = [this](size_t count) { return std::min(count, size_ / kShortestLine); };
+  trace_.regs.reserve(room(counts_.registers)), trace_.guards.reserve(room(counts_.guards));
+  trace_.virtuals.reserve(room(counts_.virtuals)), trace_.frame_states.reserve(room(counts_.states));
+  trace_.snapshots.reserve(room(counts_.snapshots)), trace_.followed.reserve(room(counts_.frames));
 }
 
 void TextParser::heading() {
@@ -328,16 +332,16 @@ void TextParser::kept_step(size_t below, KeptObject* object) {
 
 std::vector<KeptObject> TextParser::kept_objects() {
   std::vector<KeptObject> objects;
+  objects.reserve(size_ / kUsualObject);
   while (!read_.at_this("pijit")) {
-    KeptObject object;
-    read_.expect_indexed('o', objects.size());
-    kept_step(objects.size(), &object);
+    KeptObject& object = objects.emplace_back();
+    read_.expect_indexed('o', objects.size() - 1);
+    kept_step(objects.size() - 1, &object);
     read_.expect_field("about");
     object.about = read_.bytes();
     object.owned = read_.take_word("owned");
     while (read_.take_word("also")) kept_step(SIZE_MAX, &object.also.emplace_back());
     read_.end_line();
-    objects.push_back(std::move(object));
   }
   for (const KeptObject& object : objects)
     for (const KeptObject& other : object.also)

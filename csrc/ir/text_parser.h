@@ -2,6 +2,7 @@
 #pragma once
 #include <memory>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -25,6 +26,8 @@ class TextParser {
   static constexpr uint32_t kMost = INT32_MAX;     // of times, sizes of frames and the like
   static constexpr uint64_t kMostUnits = 1 << 22;  // of all code objects together
   static constexpr uint64_t kMostOnStack = 1 << 20;
+  static constexpr size_t kShortestLine = 8;   // so a text that lies about its lines gets no more memory than it has
+  static constexpr size_t kUsualObject = 400;  // bytes of a text for each object that it names
 
   // How many of each there are, before they come.
   struct Counts {
@@ -57,14 +60,25 @@ class TextParser {
     return parsed_->words.emplace_back(std::move(word)).c_str();
   }
   static const char* for_good(const std::string& word);
-  // One of some words, by its index.
+  // One of some words, by its index. Words that are the same at each call are looked up, not gone through.
   template <class Name>
   size_t choice(const char* what, size_t count, Name name) {
     const size_t start = read_.place();
-    const std::string word = read_.word(what);
-    for (size_t i = 0; i < count; ++i)
-      if (word == name(i)) return i;
+    const std::string_view word = read_.word(what);
+    if constexpr (std::is_empty_v<Name>) {
+      static const auto* all = words_of(count, name);
+      if (const auto found = all->find(word); found != all->end()) return found->second;
+    } else {
+      for (size_t i = 0; i < count; ++i)
+        if (word == name(i)) return i;
+    }
     read_.fail_at(start, what);
+  }
+  template <class Name>
+  static const std::unordered_map<std::string_view, size_t>* words_of(size_t count, Name name) {
+    auto* all = new std::unordered_map<std::string_view, size_t>;
+    for (size_t i = 0; i < count; ++i) all->emplace(name(i), i);
+    return all;
   }
   std::pair<uint32_t, uint32_t> registers(Vec<uint32_t>* all);
   std::pair<uint32_t, uint32_t> values(Vals* all);

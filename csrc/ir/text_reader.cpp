@@ -2,6 +2,7 @@
 #include "ir/text_reader.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cstring>
 #include <new>
 
@@ -37,7 +38,7 @@ TextReader::Nesting::Nesting(TextReader* reader) : reader_(reader) {
   reader->depth_ += 1;
 }
 
-void TextReader::fail_at(size_t place, const std::string& expected) const {
+void TextReader::fail_at(size_t place, std::string_view expected) const {
   place = std::min(place, text_.size());
   const auto begin = text_.begin(), at = begin + static_cast<ptrdiff_t>(place);
   const auto line = 1 + std::count(begin, at, '\n');
@@ -48,11 +49,7 @@ void TextReader::fail_at(size_t place, const std::string& expected) const {
     found = rest.empty() ? "the end of the line" : quoted(rest);
   }
   throw TextError(static_cast<int>(line), static_cast<int>(place - start + 1),
-                  "expected " + expected + ", found " + found);
-}
-
-void TextReader::skip_blanks() {
-  while (peek() == ' ') ++place_;
+                  "expected " + std::string(expected) + ", found " + found);
 }
 
 size_t TextReader::place() {
@@ -79,15 +76,16 @@ std::string_view TextReader::next_word() const {
 }
 
 bool TextReader::take_word(std::string_view word) {
-  skip_blanks();
-  if (next_word() != word) return false;
+  if (!at_this(word)) return false;
   place_ += word.size();
   return true;
 }
 
 bool TextReader::at_this(std::string_view word) {
   skip_blanks();
-  return next_word() == word;
+  if (!begins_with(word)) return false;
+  const char next = peek(word.size());
+  return !is_letter(next) && !is_digit(next);
 }
 
 void TextReader::expect_word(std::string_view word) {
@@ -96,14 +94,14 @@ void TextReader::expect_word(std::string_view word) {
 
 bool TextReader::field(std::string_view label) {
   skip_blanks();
-  if (next_word() != label || peek(label.size()) != '=') return false;
+  if (peek(label.size()) != '=' || !begins_with(label)) return false;
   place_ += label.size() + 1;
   return true;
 }
 
 bool TextReader::prefix(std::string_view label) {
   skip_blanks();
-  if (next_word() != label || peek(label.size()) != ':') return false;
+  if (peek(label.size()) != ':' || !begins_with(label)) return false;
   place_ += label.size() + 1;
   return true;
 }
@@ -152,34 +150,40 @@ bool TextReader::at_label() {
 }
 
 bool TextReader::take_next(std::string_view text) {
-  if (text_.compare(place_, text.size(), text) != 0) return false;
+  if (!begins_with(text)) return false;
   place_ += text.size();
   return true;
 }
 
-std::string TextReader::word(const std::string& expected) {
+std::string_view TextReader::word(std::string_view expected) {
   skip_blanks();
   const std::string_view found = next_word();
   if (found.empty()) fail(expected);
   place_ += found.size();
-  return std::string(found);
+  return found;
 }
 
 std::string TextReader::name() {
   skip_blanks();
-  return peek() == '"' ? bytes() : word("a name");
+  return peek() == '"' ? bytes() : std::string(word("a name"));
 }
 
 Ref TextReader::str_name() {
   skip_blanks();
   if (peek() == '"') return str();
-  const std::string text = word("a name");
+  const std::string_view text = word("a name");
   return made(PyUnicode_FromStringAndSize(text.data(), static_cast<Py_ssize_t>(text.size())));
 }
 
-// What stands in quotes, as bytes, or as characters of four bytes each.
+// Printable ASCII that stands for itself, up to what ends it or needs care.
+std::string_view TextReader::plain_text() const {
+  size_t end = place_;
+  while (end < text_.size() && text_[end] >= ' ' && text_[end] <= '~' && text_[end] != '"' && text_[end] != '\\') ++end;
+  return std::string_view(text_).substr(place_, end - place_);
+}
+
+// What stands in quotes, from here on, as bytes, or as characters of four bytes each.
 std::string TextReader::raw_bytes(bool characters) {
-  expect('"');
   std::string result;
   const auto add = [&](uint32_t value) {
     if (characters)
@@ -221,15 +225,26 @@ std::string TextReader::raw_bytes(bool characters) {
 }
 
 std::string TextReader::bytes() {
-  return raw_bytes(false);
+  expect('"');
+  std::string result(plain_text());
+  place_ += result.size();
+  if (peek() != '"') return result += raw_bytes(false);
+  ++place_;
+  return result;
 }
 
 Ref TextReader::str() {
+  expect('"');
+  const std::string_view plain = plain_text();
+  if (peek(plain.size()) == '"') {
+    place_ += plain.size() + 1;
+    return made(PyUnicode_FromStringAndSize(plain.data(), static_cast<Py_ssize_t>(plain.size())));
+  }
   const std::string raw = raw_bytes(true);
   return made(PyUnicode_FromKindAndData(PyUnicode_4BYTE_KIND, raw.data(), static_cast<Py_ssize_t>(raw.size() / 4)));
 }
 
-uint64_t TextReader::number(const std::string& expected, uint64_t most) {
+uint64_t TextReader::number(std::string_view expected, uint64_t most) {
   skip_blanks();
   const size_t start = place_;
   uint64_t value = 0;
@@ -277,13 +292,13 @@ double TextReader::real() {
 uint32_t TextReader::indexed(char letter, size_t below) {
   skip_blanks();
   const size_t start = place_;
-  const std::string expected = below == 0 ? std::string("nothing: there is no '") + letter + "'"
-                                          : letter + std::string("0 to ") + letter + std::to_string(below - 1);
-  if (!at_indexed(letter)) fail(expected);
-  ++place_;
-  const uint64_t index = number("a number", UINT64_MAX);
-  if (index >= below) fail_at(start, expected);
-  return static_cast<uint32_t>(index);
+  if (at_indexed(letter)) {
+    ++place_;
+    const uint64_t index = number("a number", UINT64_MAX);
+    if (index < below) return static_cast<uint32_t>(index);
+  }
+  fail_at(start, below == 0 ? std::string("nothing: there is no '") + letter + "'"
+                            : letter + std::string("0 to ") + letter + std::to_string(below - 1));
 }
 
 bool TextReader::at_indexed(char letter) {
@@ -293,8 +308,10 @@ bool TextReader::at_indexed(char letter) {
 }
 
 void TextReader::expect_indexed(char letter, size_t index) {
-  const std::string expected = letter + std::to_string(index);
-  if (!take_word(expected)) fail("'" + expected + "'");
+  char expected[24] = {letter};
+  const std::string_view word(
+      expected, static_cast<size_t>(std::to_chars(expected + 1, std::end(expected), index).ptr - expected));
+  if (!take_word(word)) fail("'" + std::string(word) + "'");
 }
 
 TextReader::Object TextReader::own(Ref object) {
@@ -342,16 +359,17 @@ Ref TextReader::tuple() {
 
 // A literal that is a word, or begins with one; null: it is none.
 Ref TextReader::literal_word(std::string_view word) {
-  const std::pair<const char*, PyObject*> kWords[] = {{"None", Py_None},
-                                                      {"True", Py_True},
-                                                      {"False", Py_False},
-                                                      {"Ellipsis", Py_Ellipsis},
-                                                      {"NotImplemented", Py_NotImplemented}};
+  const std::pair<std::string_view, PyObject*> kWords[] = {{"None", Py_None},
+                                                           {"True", Py_True},
+                                                           {"False", Py_False},
+                                                           {"Ellipsis", Py_Ellipsis},
+                                                           {"NotImplemented", Py_NotImplemented}};
   for (const auto& [text, object] : kWords)
-    if (take_word(text)) return Ref::borrow(object);
+    if (word == text) return place_ += word.size(), Ref::borrow(object);
   if (word == "float") return made(PyFloat_FromDouble(real()));
-  if (take_word("tuple")) return tuple();
-  if (!take_word("complex")) return Ref();
+  if (word == "tuple") return place_ += word.size(), tuple();
+  if (word != "complex") return Ref();
+  place_ += word.size();
   expect('(');
   const double first = real();
   expect(',');
@@ -372,9 +390,9 @@ TextReader::Object TextReader::object() {
     const std::string content = bytes();
     return own(made(PyBytes_FromStringAndSize(content.data(), static_cast<Py_ssize_t>(content.size()))));
   }
-  const std::string word(next_word());
-  if (Ref literal = literal_word(word)) return own(std::move(literal));
+  const std::string_view word = next_word();
   if (word == "known" && parsed_->kept) return known();
+  if (Ref literal = literal_word(word)) return own(std::move(literal));
   if (word == "code") return {reinterpret_cast<PyObject*>(code()), false};
   const size_t start = place_;
   path(word);
@@ -416,7 +434,7 @@ void TextReader::path_step() {
   }
   if (peek() == '"') return static_cast<void>(str());
   const size_t start = place_;
-  const std::string name = word("the name of an attribute");
+  const std::string_view name = word("the name of an attribute");
   if (peek() != '(') return;
   ++place_;
   if (name != "get") {

@@ -15,8 +15,8 @@ class TextReader {
  public:
   TextReader(const std::string& text, ParsedTrace* parsed) : text_(text), parsed_(parsed) {}
 
-  [[noreturn]] void fail(const std::string& expected) const { fail_at(place_, expected); }
-  [[noreturn]] void fail_at(size_t place, const std::string& expected) const;
+  [[noreturn]] void fail(std::string_view expected) const { fail_at(place_, expected); }
+  [[noreturn]] void fail_at(size_t place, std::string_view expected) const;
   size_t place();  // of the next word
 
   bool take(char c);
@@ -40,12 +40,12 @@ class TextReader {
   // Without a blank before it.
   bool take_next(std::string_view text);
 
-  std::string word(const std::string& expected);
+  std::string_view word(std::string_view expected);
   std::string name();  // a word, or bytes in quotes
   Ref str_name();      // a word, or a str in quotes
   std::string bytes();
   Ref str();
-  uint64_t number(const std::string& expected, uint64_t most);
+  uint64_t number(std::string_view expected, uint64_t most);
   int64_t signed_number();
   double real();  // as float_text gives it
   // "r5", where fewer than `below` exist.
@@ -85,8 +85,14 @@ class TextReader {
   };
 
   char peek(size_t ahead = 0) const { return place_ + ahead < text_.size() ? text_[place_ + ahead] : '\0'; }
-  void skip_blanks();
+  void skip_blanks() {
+    while (peek() == ' ') ++place_;
+  }
   std::string_view next_word() const;
+  bool begins_with(std::string_view word) const {
+    return peek() == word[0] && text_.compare(place_, word.size(), word) == 0;
+  }
+  std::string_view plain_text() const;
   std::string raw_bytes(bool characters);
   Ref own_number();
   Ref literal_word(std::string_view word);

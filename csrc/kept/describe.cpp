@@ -16,21 +16,37 @@ namespace {
 
 constexpr int kDeepest = 50;  // of tuples in tuples
 
-// FNV-1a, 64 bits.
+// Eight bytes at a time: classes have much code and long texts, and the first call waits for their digests. Each step can
+// be undone, so what differs in one place only never has the same digest.
 class Digest {
  public:
   explicit Digest(std::string_view kind) { add(kind); }
   void add(std::string_view bytes) {
     add(bytes.size());
-    for (const char c : bytes) value_ = (value_ ^ static_cast<unsigned char>(c)) * kPrime;
+    uint64_t word = 0;
+    size_t at = 0;
+    for (; at + sizeof word <= bytes.size(); at += sizeof word) {
+      std::memcpy(&word, bytes.data() + at, sizeof word);
+      add(word);
+    }
+    if (at == bytes.size()) return;
+    word = 0;
+    std::memcpy(&word, bytes.data() + at, bytes.size() - at);
+    add(word);
   }
   void add(uint64_t number) {
-    for (int shift = 0; shift < 64; shift += 8) value_ = (value_ ^ ((number >> shift) & 0xff)) * kPrime;
+    value_ = (value_ ^ number) * kFactor;
+    value_ ^= value_ >> 32;
   }
-  uint64_t value() const { return value_; }
+  // Digests are added up, too: each bit of one depends on all that went in.
+  uint64_t value() const {
+    uint64_t mixed = value_ * 0xff51afd7ed558ccd;
+    mixed = (mixed ^ (mixed >> 33)) * 0xc4ceb9fe1a85ec53;
+    return mixed ^ (mixed >> 33);
+  }
 
  private:
-  static constexpr uint64_t kPrime = 0x100000001b3;
+  static constexpr uint64_t kFactor = 0x9e3779b97f4a7c15;
   uint64_t value_ = 0xcbf29ce484222325;
 };
 
@@ -49,6 +65,15 @@ std::string words_of(PyObject* str) {
 std::string_view bytes_of(PyObject* bytes) {
   if (bytes == nullptr || !PyBytes_Check(bytes)) return "";
   return {PyBytes_AS_STRING(bytes), static_cast<size_t>(PyBytes_GET_SIZE(bytes))};
+}
+
+void add_integer(PyObject* integer, Digest* all) {
+  int overflow = 0;
+  const long long number = PyLong_AsLongLongAndOverflow(integer, &overflow);
+  if (overflow == 0) return all->add(static_cast<uint64_t>(number));
+  const Ref text = Ref::steal(PyNumber_ToBase(integer, 16));
+  if (!text) PyErr_Clear();
+  all->add(text_of(text.get()));
 }
 
 // A class statement made it. All such classes free their instances by one function.
@@ -99,15 +124,19 @@ std::string full_name(PyTypeObject* type) {
   return words_of(module) + "." + words_of(reinterpret_cast<PyHeapTypeObject*>(type)->ht_qualname);
 }
 
+const std::string& Descriptions::name_of(PyTypeObject* type) {
+  std::string& name = names_[type];
+  if (name.empty()) name = full_name(type);
+  return name;
+}
+
 // Of what cannot change; of anything else, the name of its class.
 uint64_t Descriptions::literal(PyObject* object, int depth) {
   if (object == nullptr) return 0;
   PyTypeObject* type = Py_TYPE(object);
   Digest all(type->tp_name);
   if (PyLong_Check(object)) {
-    const Ref text = Ref::steal(PyNumber_ToBase(object, 16));
-    if (!text) PyErr_Clear();
-    all.add(text_of(text.get()));
+    add_integer(object, &all);
   } else if (PyFloat_Check(object)) {
     uint64_t bits;
     const double number = PyFloat_AS_DOUBLE(object);
@@ -175,7 +204,7 @@ uint64_t Descriptions::descriptor(PyObject* object) {
   if (PyFunction_Check(object)) return function(object);
   Digest all(Py_TYPE(object)->tp_name);
   if (PyType_Check(object)) {
-    all.add(full_name(reinterpret_cast<PyTypeObject*>(object)));
+    all.add(name_of(reinterpret_cast<PyTypeObject*>(object)));
     return all.value();
   }
   bool has_parts = false;
@@ -208,7 +237,7 @@ uint64_t Descriptions::class_digest(PyTypeObject* type) {
   all.add(static_cast<uint64_t>(type->tp_basicsize));
   for (Py_ssize_t i = 0; type->tp_mro != nullptr && i < PyTuple_GET_SIZE(type->tp_mro); ++i) {
     auto* base = reinterpret_cast<PyTypeObject*>(PyTuple_GET_ITEM(type->tp_mro, i));
-    all.add(full_name(base));
+    all.add(name_of(base));
     all.add(own_members(base));
   }
   return all.value();
@@ -248,7 +277,7 @@ std::string Descriptions::of(PyObject* object) {
     return say("function", words_of(reinterpret_cast<PyFunctionObject*>(object)->func_qualname), function(object));
   if (PyType_Check(object)) {
     auto* its = reinterpret_cast<PyTypeObject*>(object);
-    return say("class", full_name(its), class_digest(its));
+    return say("class", name_of(its), class_digest(its));
   }
   if (PyModule_Check(object))
     return say("module", words_of(PyDict_GetItemString(PyModule_GetDict(object), "__name__")), 0);
@@ -260,12 +289,12 @@ std::string Descriptions::of(PyObject* object) {
   if (type == &PyMethodDescr_Type || type == &PyWrapperDescr_Type || type == &PyClassMethodDescr_Type ||
       type == &PyGetSetDescr_Type || type == &PyMemberDescr_Type) {
     auto* its = reinterpret_cast<PyDescrObject*>(object);
-    return say("descriptor", full_name(its->d_type) + "." + words_of(its->d_name), 0);
+    return say("descriptor", name_of(its->d_type) + "." + words_of(its->d_name), 0);
   }
   if (type == &PyProperty_Type || type == &PyStaticMethod_Type || type == &PyClassMethod_Type)
     return say("descriptor", type->tp_name, descriptor(object));
   uint64_t held = 0;
-  return content(object, &held) ? say("object", full_name(type), held) : "";
+  return content(object, &held) ? say("object", name_of(type), held) : "";
 }
 
 }  // namespace pijit

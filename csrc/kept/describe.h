@@ -29,7 +29,10 @@ class Descriptions {
   uint64_t own_members(PyTypeObject* type);
   bool content(PyObject* object, uint64_t* digest);
 
+  const std::string& name_of(PyTypeObject* type);
+
   std::unordered_map<const void*, uint64_t> known_;
+  std::unordered_map<PyTypeObject*, std::string> names_;
 };
 
 // In place of the words for a number that id() gives: what it is the number of says what it is.

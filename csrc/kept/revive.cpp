@@ -28,7 +28,8 @@ class Finder {
       : owner_(owner), arguments_(arguments), why_(why) {}
 
   bool find(const std::vector<KeptObject>& lines, std::vector<PyObject*>* objects) {
-    std::unordered_set<PyObject*> found;
+    std::unordered_set<PyObject*> found(lines.size());
+    objects->reserve(lines.size());
     for (const KeptObject& line : lines) {
       PyObject* object = follow(line, *objects);
       if (object == nullptr) return fail(line, "is not here");

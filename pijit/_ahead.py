@@ -3,12 +3,13 @@
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from types import FunctionType
 from typing import Any, TypeVar
 
 from pijit import _adapters, _core, _kept
 from pijit._config import OFF
-from pijit._roots import root_of
-from pijit.api import jit
+from pijit._roots import function_of, root_of
+from pijit.api import jit, unjit
 from pijit.errors import CacheError, UsageError
 
 Callee = TypeVar("Callee", bound=Callable[..., Any])
@@ -95,7 +96,7 @@ def load(path: str | os.PathLike[str], fn: Callee) -> Callee:
 
     Raises:
         CacheError: the file is none, is damaged, was made under other versions or options, or is of other code; the
-            message names what differs, with both values.
+            message names what differs, with both values. What was not jitted before is not jitted then.
 
     Example:
         >>> import pathlib, tempfile, pijit
@@ -114,22 +115,38 @@ def load(path: str | os.PathLike[str], fn: Callee) -> Callee:
     for name in sorted({*now, *made_under}):
         if now.get(name) != made_under.get(name):
             raise CacheError(f"{path} was made under {name} {made_under.get(name)!r}, and here it is {now.get(name)!r}")
-    made = jit(fn)
     if OFF:
-        return made
-    texts, why = _core.read_kept(str(file), _kept.as_line(now))
+        return jit(fn)
+    before = _is_jitted_object(fn)  # it keeps its options and traces; a function gets a second one in any case
+    made = fn if before else jit(fn)
+    try:
+        _install(file, about, _kept.as_line(now), root_of(made))
+    except CacheError:
+        if not before:
+            unjit(made)
+        raise
+    return made
+
+
+def _is_jitted_object(fn: object) -> bool:
+    root = root_of(fn)
+    return root >= 0 and not isinstance(function_of(fn), FunctionType) and not _core.root_report(root)["automatic"]
+
+
+def _install(file: Path, about: dict[str, str], made_under: str, root: int) -> None:
+    """The root has the traces of the file; `CacheError` if it can have none."""
+    texts, why = _core.read_kept(str(file), made_under)
     if not texts:
-        raise CacheError(f"{path} cannot be used: {why}")
-    here = _about(_core.kept_texts(root_of(made)))
+        raise CacheError(f"{file} cannot be used: {why}")
+    here = _about(_core.kept_texts(root))
     if about["code"] != here["code"]:
         raise CacheError(
-            f"{path} is of other code: {about['function']}: {about['code']} in the file; "
+            f"{file} is of other code: {about['function']}: {about['code']} in the file; "
             f"{here['function']}: {here['code']} here"
         )
-    installed, reasons = _core.install_kept(root_of(made), texts, [])
+    installed, reasons = _core.install_kept(root, texts, [])
     if not installed:
-        raise CacheError(f"{path} is of other code: {'; '.join(dict.fromkeys(reasons))}")
-    return made
+        raise CacheError(f"{file} is of other code: {'; '.join(dict.fromkeys(reasons))}")
 
 
 def _about(kept: "_core.KeptTexts") -> dict[str, str]:

@@ -107,6 +107,36 @@ def test_damaged_files_are_refused(tmp_path: Path) -> None:
         pijit.load(tmp_path / "none", torch.nn.Linear(4, 2))
 
 
+def test_what_cannot_be_loaded_is_as_before(tmp_path: Path) -> None:
+    """Not jitted, or jitted as it was, and its calls give what they gave."""
+    path, x = saved(tmp_path), torch.ones(1, 4)
+    path.write_bytes(path.read_bytes()[:-10])
+    for jitted in (False, True):
+        net = torch.nn.Linear(4, 2)
+        expected = net(x)
+        if jitted:
+            pijit.jit(net)
+        assert torch.equal(net(x), expected)
+        assert torch.equal(net(x), expected)
+        before = pijit.status(net)
+        assert (before.state == "replaying") is jitted
+        with pytest.raises(CacheError, match="cannot be used"):
+            pijit.load(path, net)
+        assert pijit.status(net) == before
+        assert torch.equal(net(x), expected)
+
+
+def test_an_object_that_is_jitted_keeps_its_options(tmp_path: Path) -> None:
+    """Its traces and those of the file are there."""
+    path = saved(tmp_path)
+    net = pijit.jit(torch.nn.Linear(4, 2), verify=1)
+    expected = [net(torch.ones(n, 4)) for n in (3, 1)]
+    assert pijit.load(path, net) is net
+    before = pijit.stats()["records"]
+    assert all(torch.equal(net(torch.ones(n, 4)), each) for n, each in zip((3, 1), expected, strict=True))
+    assert pijit.stats()["records"] == before
+
+
 def test_what_has_no_trace_is_not_saved(tmp_path: Path) -> None:
     """The error says what to do."""
     with pytest.raises(CacheError, match="give `inputs`"):

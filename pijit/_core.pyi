@@ -578,6 +578,9 @@ def keeping() -> Keeping:
 def kept_roots() -> list[int]:
     """The roots that have traces, those that are replayed most first."""
 
+def look_ahead(root: int) -> None:
+    """Have the root begin with the traces of its file, if there are some; its first call looks for others."""
+
 def kept_texts(root: int) -> KeptTexts:
     """The traces of a root for another process, and the name of the file that they belong into."""
 

@@ -495,6 +495,7 @@ def _add_root(code: Any, function: FunctionType | None, instance: object | None,
     )
     if options.market is not None:
         _core.set_market(root, options.market)
+    _core.look_ahead(root)
 
 
 def _where(fn: FunctionType) -> str:

@@ -142,6 +142,7 @@ void bind_kept(py::module_& module) {
     for (const auto& [replays, id] : found) numbers.push_back(id);
     return numbers;
   });
+  module.def("look_ahead", [](int id) { look_ahead(*root_or_raise(id)); }, py::arg("root"));
   module.def("kept_texts", &texts, py::arg("root"));
   module.def("read_kept", &read, py::arg("path"), py::arg("environment"));
   module.def("install_kept", &install, py::arg("root"), py::arg("texts"), py::arg("arguments"));

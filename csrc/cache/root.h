@@ -22,7 +22,8 @@ namespace pijit {
 
 // What of a root outlives the process (hook/kept.h).
 struct Kept {
-  bool asked = false;                // the cache was looked into
+  bool asked = false;                // the cache was looked into, for a call
+  bool ahead = false;                // its traces were there before the first call, which is still to come
   bool profiled = false;             // and the profile
   uint64_t found = 0, recorded = 0;  // traces that came from there, and recordings when its traces were last written
   std::vector<Ref> arguments;        // of calls that were recorded: weak references

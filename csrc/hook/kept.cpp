@@ -195,9 +195,24 @@ std::string check_text(const Root& root, const std::string& text, const std::vec
   }
 }
 
+void look_ahead(Root& root) {
+  if (keeping().on == 0 || keeping().directory.empty() || !root.traces.empty()) return;
+  const KeptName name = kept_name(root);
+  if (name.file.empty()) return;
+  std::string why;
+  std::vector<std::string> reasons;
+  const std::vector<std::string> texts = read_kept(keeping().directory + "/" + name.file, keeping().environment, &why);
+  root.kept.ahead = install_texts(root, texts, {}, &reasons) > 0;
+  if (!root.kept.ahead) return;  // the first call looks again, and says why
+  keeping().hits += 1;
+  if (keeping().asked.size() < kMostAsked) keeping().asked.push_back({root.written.name, name.file, name.code, ""});
+}
+
 bool find_kept(Root& root, cpython::Frame* frame) {
   if (keeping().on == 0 || keeping().directory.empty() || root.kept.asked) return false;
   root.kept.asked = true;
+  root.traces.clear();
+  root.kept.found = 0;
   const KeptName name = kept_name(root);
   if (name.file.empty()) return false;
   std::string why;

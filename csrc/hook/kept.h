@@ -1,7 +1,7 @@
 // Traces that outlive the process: which file has those of a root, and what is taken from there.
 //
-// 1. A file is looked for once for each root, by the first call that would be recorded. It is read there and then: that
-//    call is to be replayed already.
+// 1. A file is looked for where a function or object is given to jit, so that the first call need not wait for it; and
+//    if that gave nothing of use, by the first call that would be recorded, which is to be replayed already.
 // 2. Nothing is written here. Python asks for the texts between calls, and writes them (pijit/_kept.py).
 // 3. Whatever is wrong with a file, the call is recorded as if there were none, and a line of the log says why.
 #pragma once
@@ -41,8 +41,11 @@ struct KeptName {
 KeptName kept_name(const Root& root);
 // The traces of a file, as texts. Empty: it is none of this user's, of another environment, or damaged; *why.
 std::vector<std::string> read_kept(const std::string& path, const std::string& environment, std::string* why);
-// Traces of the root come from its file; false: none does.
+// Traces of the root come from its file; false: none does. The root has no others, or those that came ahead did not take
+// the call.
 bool find_kept(Root& root, cpython::Frame* frame);
+// The same before there is a call: what needs its arguments is found with it.
+void look_ahead(Root& root);
 // Something was recorded that is to be written. A call comes at this time: the writer is told, if it is due.
 void note_unwritten() noexcept;
 void write_if_due(double time) noexcept;

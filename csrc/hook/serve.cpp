@@ -293,6 +293,7 @@ PyObject* serve(const std::shared_ptr<Root>& root, PyThreadState* ts, cpython::F
   PyObject* result = nullptr;
   const PutsOff puts_off{ts};
   const Served served(*root);
+  const bool ahead = std::exchange(root->kept.ahead, false);
   if (std::exchange(root->traces.unprepared, false)) {
     const double start = computed();
     for (const auto& trace : root->traces) prepare(*root, *trace);
@@ -319,7 +320,7 @@ PyObject* serve(const std::shared_ptr<Root>& root, PyThreadState* ts, cpython::F
     return served.ends_replayed(), result;
   if (ask_again(*root, frame) && run_trace(*root, ts, frame, &result)) return served.ends_replayed(), result;
   if (root->traces.empty() && begin_as_profiled(*root)) return evaluate(*root, ts, frame);
-  if (root->traces.empty() && find_kept(*root, frame) &&
+  if ((root->traces.empty() || ahead) && find_kept(*root, frame) &&
       may_replay(root->traces.depth(), root->traces.coroutines(), ts) &&
       (run_trace(*root, ts, frame, &result) || (ask_again(*root, frame) && run_trace(*root, ts, frame, &result))))
     return served.ends_replayed(), result;

@@ -143,11 +143,11 @@ test-sweep: setup ## every callable of torch: replay compared with eager over si
 	cd build/cwd && python $(ROOT)/tests/torch/sweep/report.py --write
 
 # The interpreter is not instrumented, hence the preloads; CPython does not free all it has at exit, hence no leak check.
-test-sanitize: $(SANITIZED)/.built ## tests of the core (no torch) under the address and undefined-behaviour sanitizers
+test-sanitize: $(SANITIZED)/.built ## tests of the core (no torch) under the address and undefined-behaviour sanitizers; PIJIT_FUZZ=N has N damaged texts of each trace read
 	cd $(SANITIZED)/stage && PYTHONPATH=$(ROOT)/$(SANITIZED)/stage PYTHONMALLOC=malloc \
 	  LD_PRELOAD="$$($${CXX:-c++} -print-file-name=libasan.so) $$($${CXX:-c++} -print-file-name=libstdc++.so.6)" \
 	  ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1 \
-	  $(PYTEST_ALL) -m "not torch and not slow" $(addprefix $(ROOT)/tests/,exec cache pijit record/test_programs.py record/test_exits.py)
+	  $(PYTEST_ALL) -m "not torch and not slow" $(addprefix $(ROOT)/tests/,exec cache pijit kept/test_fuzz.py record/test_programs.py record/test_exits.py)
 
 # MindSpore needs a NumPy that torch and JAX of today do not take: an environment of its own, of 3 GB. What torch gives
 # is written first.

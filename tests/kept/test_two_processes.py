@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from processes import plain, run, run_twice
+from processes import run_all
 
 pytest.importorskip("torch")
 pytestmark = pytest.mark.torch
@@ -77,6 +76,24 @@ def step(model, x):
 model = torch.nn.Linear(4, 3)
 with torch.no_grad():
     results = [step(model, torch.ones(2, 4)) for _ in range(3)]
+tell(*results)
+"""
+
+# The first layer is another one by the time of the call.
+CHANGED = MODULES.replace("pijit.jit(net)", "pijit.jit(net)\nnet[0] = torch.nn.Linear(8, 4)")
+
+# What the function calls is not there when it is given to jit.
+LATER = """
+@pijit.jit
+def f(x):
+    return later(x) + 1
+
+
+def later(x):
+    return x * 2
+
+
+results = [f(torch.ones(2)), f(torch.zeros(2)), f(torch.ones(2))]
 tell(*results)
 """
 
@@ -154,31 +171,16 @@ tell(*results, *net.parameters())
 """
 
 
-@pytest.mark.parametrize(
-    "program",
-    [
-        pytest.param(MODULES, id="modules"),
-        pytest.param(OWN_MODULE, id="own module"),
-        pytest.param(FUNCTION, id="function"),
-        pytest.param(ARGUMENT, id="argument"),
-        pytest.param(CLOSURE, id="closure"),
-        pytest.param(NUMBERS_OF_OBJECTS, id="numbers of objects"),
-        pytest.param(EQUAL, id="numbers of equal objects"),
-    ],
-)
-def test_the_second_process_records_nothing(program: str, tmp_path: Path) -> None:
-    """It replays from the first call on."""
-    first, second = run_twice(program, tmp_path / "cache")
-    assert first["records"] > 0
-    assert first["hits"] == 0
-    assert (second["records"], second["misses"], second["hits"]) == (0, 0, 1), second["log"]
-    assert second["replays"] >= first["replays"] + first["records"]
-
-
-def test_a_training_step_is_right(tmp_path: Path) -> None:
-    """Whether its trace can be kept or not."""
-    run_twice(TRAINING, tmp_path / "cache")
-
+# What is replayed in the second process from the first call on.
+REPLAYED = {
+    "modules": MODULES,
+    "own module": OWN_MODULE,
+    "function": FUNCTION,
+    "argument": ARGUMENT,
+    "closure": CLOSURE,
+    "numbers of objects": NUMBERS_OF_OBJECTS,
+    "numbers of equal objects": EQUAL,
+}
 
 # What is changed between the processes, in the text of a program.
 CHANGES = [
@@ -211,27 +213,6 @@ CHANGES = [
 ]
 
 
-@pytest.mark.parametrize(("program", "before", "after"), [pytest.param(*each, id=each[2][:60]) for each in CHANGES])
-def test_a_change_is_seen(program: str, before: str, after: str, tmp_path: Path) -> None:
-    """A process whose program differs gives what plain Python gives for it, and so does the first program again."""
-    assert before in program
-    changed = program.replace(before, after)
-    cache = tmp_path / "cache"
-    assert run(program, cache)["results"] == plain(program, cache)
-    assert run(changed, cache)["results"] == plain(changed, cache)
-    assert run(program, cache)["results"] == plain(program, cache)
-
-
-def test_files_are_kept_apart_by_code(tmp_path: Path) -> None:
-    """A file of the old code stays, and the new one has its own."""
-    cache = tmp_path / "cache"
-    run(FUNCTION, cache)
-    before = sorted(cache.glob("*.pijit"))
-    run(FUNCTION.replace("y.relu()", "y.sin()"), cache)
-    assert len(before) == 1
-    assert len(sorted(cache.glob("*.pijit"))) == 2
-
-
 IDENTITY = """
 class Pair:
     def __init__(self, first, second):
@@ -259,39 +240,22 @@ with torch.no_grad():
     results = [f(torch.ones(2, 3)), f(torch.ones(2, 3)), f(torch.ones(2, 3))]
 tell(*results)
 """
-
-
-def test_objects_that_were_one_are_two(tmp_path: Path) -> None:
-    """And two that are one; a tuple that cannot change is looked into by no guard."""
-    cache = tmp_path / "cache"
-    forms = [f"SAME, FIRST = {same}, {first}\n" + IDENTITY for same in (True, False) for first in (0, 1)]
-    for program in [*forms, *reversed(forms)]:
-        assert run(program, cache)["results"] == plain(program, cache)
-
+FORMS = [f"SAME, FIRST = {same}, {first}\n" + IDENTITY for same in (True, False) for first in (0, 1)]
 
 NOT_IMPORTED = """
 if FIRST:
-    import colorsys
+    import wave
 
 
 @pijit.jit
 def f(x):
     import sys
-    module = sys.modules.get("colorsys")
+    module = sys.modules.get("wave")
     return x * (2 if module is None else 3)
 
 
-tell(f(torch.ones(2)), f(torch.ones(2)), "colorsys" in sys.modules)
+tell(f(torch.ones(2)), f(torch.ones(2)), "wave" in sys.modules)
 """
-
-
-def test_a_file_imports_nothing(tmp_path: Path) -> None:
-    """A module that the first process had is not imported for its sake."""
-    cache = tmp_path / "cache"
-    for first in (True, False, True):
-        program = f"FIRST = {first}\n" + NOT_IMPORTED
-        assert run(program, cache)["results"] == plain(program, cache)
-
 
 # What another process has otherwise: addresses, hashes of text, the order of a set.
 OF_THIS_PROCESS = {
@@ -361,31 +325,124 @@ table = {Colour.RED: 5, Colour.BLUE: 6}
 
 
 x = torch.ones(2)
-results, functions = {}, []
-for name_of, what in WHAT.items():
+results, functions = [], []
+for what in WHAT:
     exec("def plain(x): return " + what)
     functions.append(plain)  # they live to the end
     f, before = pijit.jit(plain), pijit.stats()["records"]
     same = [words(f(each)) == words(plain(each)) for each in (x, x * 2, x * 3)]
-    results[name_of] = [*same, pijit.stats()["records"] - before]
-print(json.dumps(results), file=sys.stderr)
-tell()
+    results.append([*same, pijit.stats()["records"] - before])
+tell(results)
 """
+
+# What each case runs in the first process, in the second, and so on, with a cache of its own.
+CASES: dict[str, list[list[str]]] = {
+    **{name: [[program], [program]] for name, program in REPLAYED.items()},
+    "training": [[TRAINING], [TRAINING]],
+    "changed before the call": [[CHANGED], [CHANGED]],
+    "there before the call": [[LATER], [LATER]],
+    **{
+        f"{number}: {after}": [[program], [program.replace(before, after), program]]
+        for number, (program, before, after) in enumerate(CHANGES)
+    },
+    "other code": [[FUNCTION], [FUNCTION.replace("y.relu()", "y.sin()")]],
+    "identity": [FORMS, FORMS[::-1]],
+    "imports": [["FIRST = True\n" + NOT_IMPORTED], [f"FIRST = {first}\n" + NOT_IMPORTED for first in (False, True)]],
+    "own": [[PROCESS.replace("WHAT", repr([*OF_THIS_PROCESS.values()]))]] * 3,
+}
+
+
+class Ran:
+    """What the programs of a case have told in each process, and the files after it."""
+
+    def __init__(self) -> None:
+        self.told: list[list[dict[str, Any]]] = []
+        self.files: list[int] = []
+
+    def check(self) -> None:
+        """Each gives what plain Python gives in its process."""
+        for each in (each for told in self.told for each in told):
+            assert each["results"] == each["plain"], each["log"]
 
 
 @pytest.fixture(scope="module")
-def in_three_processes(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, list[Any]]]:
-    """For each expression, whether three calls gave what plain Python gives there, and how often it was recorded."""
-    cache = tmp_path_factory.mktemp("own") / "cache"
-    program = PROCESS.replace("WHAT", repr(OF_THIS_PROCESS))
-    logs = [run(program, cache, PYTHONHASHSEED=seed)["log"] for seed in ("1", "2", "3")]
-    return [json.loads(next(line for line in log.splitlines() if line.startswith("{"))) for log in logs]
+def ran(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Ran]:
+    """All cases, in processes that have other addresses and hashes of text."""
+    places = {name: tmp_path_factory.mktemp("case") / "cache" for name in CASES}
+    found = {name: Ran() for name in CASES}
+    for turn in range(max(map(len, CASES.values()))):
+        cases = {name: case[turn] for name, case in CASES.items() if turn < len(case)}
+        told = iter(
+            run_all(
+                [(program, places[name]) for name, programs in cases.items() for program in programs],
+                PYTHONHASHSEED=str(turn + 1),
+            )
+        )
+        for name, programs in cases.items():
+            found[name].told.append([next(told) for _ in programs])
+            found[name].files.append(len([*places[name].glob("*.pijit")]))
+    return found
+
+
+@pytest.mark.parametrize("name", REPLAYED)
+def test_the_second_process_records_nothing(name: str, ran: dict[str, Ran]) -> None:
+    """It replays from the first call on."""
+    ran[name].check()
+    (first,), (second,) = ran[name].told
+    assert first["records"] > 0
+    assert first["hits"] == 0
+    assert (second["records"], second["misses"], second["hits"]) == (0, 0, 1), second["log"]
+    assert second["replays"] >= first["replays"] + first["records"]
+
+
+@pytest.mark.parametrize(("name", "hits"), [("changed before the call", 2), ("there before the call", 1)])
+def test_what_is_another_at_the_first_call_is_found_then(name: str, hits: int, ran: dict[str, Ran]) -> None:
+    """Where jit has found nothing, or other objects, the call looks again."""
+    ran[name].check()
+    (first,), (second,) = ran[name].told
+    assert first["records"] > 0
+    assert (second["records"], second["misses"], second["hits"]) == (0, 0, hits), second["log"]
+
+
+def test_a_training_step_is_right(ran: dict[str, Ran]) -> None:
+    """Whether its trace can be kept or not."""
+    ran["training"].check()
+
+
+@pytest.mark.parametrize(
+    ("number", "program", "before"),
+    [pytest.param(number, *each[:2], id=each[2][:60]) for number, each in enumerate(CHANGES)],
+)
+def test_a_change_is_seen(number: int, program: str, before: str, ran: dict[str, Ran]) -> None:
+    """A process whose program differs gives what plain Python gives for it, and so does the first program again."""
+    assert before in program
+    case = ran[f"{number}: {CHANGES[number][2]}"]
+    case.check()
+    assert [len(told) for told in case.told] == [1, 2]
+
+
+def test_files_are_kept_apart_by_code(ran: dict[str, Ran]) -> None:
+    """A file of the old code stays, and the new one has its own."""
+    ran["other code"].check()
+    assert ran["other code"].files == [1, 2]
+
+
+def test_objects_that_were_one_are_two(ran: dict[str, Ran]) -> None:
+    """And two that are one; a tuple that cannot change is looked into by no guard."""
+    ran["identity"].check()
+
+
+def test_a_file_imports_nothing(ran: dict[str, Ran]) -> None:
+    """A module that the first process had is not imported for its sake."""
+    ran["imports"].check()
+    assert [told["results"][2] for turn in ran["imports"].told for told in turn] == ["True", "False", "True"]
 
 
 @pytest.mark.parametrize("what", OF_THIS_PROCESS)
-def test_what_a_process_has_for_itself_is_not_kept(what: str, in_three_processes: list[dict[str, list[Any]]]) -> None:
+def test_what_a_process_has_for_itself_is_not_kept(what: str, ran: dict[str, Ran]) -> None:
     """Each process gives what plain Python gives there."""
-    for told in in_three_processes:
-        assert told[what][:3] == [True] * 3
+    index = [*OF_THIS_PROCESS].index(what)
+    rows = [told["results"][0][index] for (told,) in ran["own"].told]
+    assert [row[:3] for row in rows] == [["True"] * 3] * 3
     if what == "membership":
-        assert [told[what][3] for told in in_three_processes[1:]] == [0, 0]
+        assert [row[3] for row in rows[1:]] == ["0", "0"]

@@ -19,11 +19,8 @@ pytestmark = pytest.mark.torch
 PACKAGES = {"onnx": "onnxruntime", "jax": "jax"}
 # JAX compiles each operator for each size, which takes long; bench/graphs.py has all of them there.
 JAX = dict.fromkeys(list(PROGRAMS)[::8], ("jax",))
-# What is not one graph: packed sequences, a recurrent layer that is called in a loop, and what goes through a package
-# that torch takes where it is there.
+# What is not one graph: packed sequences.
 SPLIT = {"packed LSTM"}
-WITH_PACKAGES = {"Mamba"}
-SPLIT |= WITH_PACKAGES if importlib.util.find_spec("opt_einsum") is not None else set()
 # What a format says no to: a linear system has no form in ONNX.
 REFUSED = {("Kalman filter", "onnx")}
 # ONNX Runtime has no kernels of bfloat16.
@@ -69,6 +66,6 @@ def test_program_is_one_graph_that_is_right_at_two_sizes(name: str) -> None:
 
 def test_the_pages_have_the_share() -> None:
     top = Path(__file__).parents[2]
-    whole = len(PROGRAMS) - len(SPLIT | WITH_PACKAGES)
+    whole = len(PROGRAMS) - len(SPLIT)
     assert f"{whole} of {len(PROGRAMS)} programs written by hand" in (top / "README.md").read_text()
     assert f"| programs written by hand | {len(PROGRAMS)} | {whole} |" in (top / "docs" / "graphs.md").read_text()

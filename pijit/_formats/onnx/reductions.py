@@ -232,7 +232,7 @@ def linear(o: Builder, x: Any, weight: Any, bias: Any = None) -> Any:
     return product if bias is None else o.Add(product, bias)
 
 
-def einsum(o: Builder, equation: str, arrays: Any) -> Any:
+def einsum(o: Builder, equation: str, arrays: Any, path: Any = None) -> Any:
     equation = equation.replace(" ", "")
     terms, arrow, result = equation.partition("->")
     lengths: dict[str, Any] = {}

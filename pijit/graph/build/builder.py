@@ -489,6 +489,8 @@ class Builder(Making):
         if call["name"].startswith("torch::") and vocabulary.row_of(call["name"]) is None:
             call = self._as_operator(self._with_sizes(row, call, arguments), arguments)
             arguments = [(name, self._operand(call["name"], name, value)) for name, value, _ in call["arguments"]]
+        if call["name"] == "aten::einsum":
+            arguments = [each for each in arguments if each[0] != "path"]  # contractions.py finds it for these sizes
         written = [at for at, (_, _, writes) in enumerate(call["arguments"]) if writes]
         if call["name"] in _GRADIENTS and (written or registers or "enabled" in dict(arguments)):
             self._emit_gradient(row, call["name"], arguments, registers)

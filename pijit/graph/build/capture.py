@@ -14,6 +14,7 @@ from pijit.errors import ExportError
 from pijit.graph.build import autocast, autograd, functions, operators, training_steps, transforms
 from pijit.graph.build.arguments import Leaf, leaves
 from pijit.graph.build.builder import Builder, Decisions
+from pijit.graph.build.contractions import with_paths
 from pijit.graph.build.modules import Modules
 from pijit.graph.build.types import typed
 from pijit.graph.model import Graph
@@ -102,7 +103,7 @@ def captured(
         graph = autocast.expanded(graph, modes, {**graph.data, **examples}, builder.applied)
         if not training_steps.needs_expansion(graph):
             graph = typed(training_steps.without_modes(graph), examples, dynamic)
-            return functions.expanded(graph, builder.applied, lambda graph: typed(graph, examples, dynamic))
+            return with_paths(functions.expanded(graph, builder.applied, lambda graph: typed(graph, examples, dynamic)))
         training_steps.check_stores(builder.stores, graph, builder.sources)
         tensors = {**graph.data, **examples}
         trained = {name for name, tensor in tensors.items() if _torch_objects.is_trained(tensor)}
@@ -110,7 +111,7 @@ def captured(
             graph = autograd.expanded(graph, autograd.Call(before, tensors, trained, enabled, builder.complete))
         except autograd.Unable as why:
             graph = training_steps.split_there(graph, str(why))
-        return typed(graph, examples, False)
+        return with_paths(typed(graph, examples, False))
 
 
 @contextmanager

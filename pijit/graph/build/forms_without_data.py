@@ -27,8 +27,11 @@ def _layers(
 RECURRENT: Mapping[str, Callable[..., Any]] = {
     f"torch.ops.aten.{name}.input": _layers for name in ("lstm", "gru", "rnn_tanh", "rnn_relu")
 }
-# What torch does not know without data.
-_UNKNOWN = ("cov.default", "corrcoef.default", "fake_quantize_per_tensor_affine.default")
+# What torch does not know without data, or would fix the sizes of.
+_UNKNOWN = (
+    *("cov.default", "corrcoef.default", "fake_quantize_per_tensor_affine.default", "kron.default"),
+    *("take_along_dim.default", "vander.default", "linalg_multi_dot.default", "chain_matmul.default"),
+)
 # By the paths of the operators.
 FORMS: Mapping[str, Callable[..., Any]] = {
     **RECURRENT,

@@ -271,11 +271,26 @@ _OF_PYTHON: dict[Any, Call] = {
 }
 
 
+def _of_einsum(torch: Any) -> dict[Any, Call]:
+    """What torch asks for the path of an einsum: it hangs on sizes alone, and contractions.py asks again."""
+
+    def path(builder: Any, node: Mapping[str, Any], args: list[Any], named: dict[str, Any]) -> Any:
+        return Opaque("a path")
+
+    def is_there(builder: Any, node: Mapping[str, Any], args: list[Any], named: dict[str, Any]) -> Any:
+        return torch.backends.opt_einsum.is_available()
+
+    package = torch.backends.opt_einsum.get_opt_einsum()
+    found: dict[Any, Call] = {torch.backends.opt_einsum.is_available: is_there}
+    return found if package is None else {**found, package.contract_path: path}
+
+
 @functools.cache
 def _table(numpy: bool, torch: bool) -> dict[Any, Call]:
     found = dict(_OF_PYTHON)
     if torch:
         found.update(creation.calls())
+        found.update(_of_einsum(sys.modules["torch"]))
     if numpy:
         found.update(_of_numpy(sys.modules["numpy"]))
     return found

@@ -35,16 +35,27 @@ class Making:
     def _argument(self, value: Any) -> Any:
         raise NotImplementedError
 
+    def _content(self, value: Any) -> Any:
+        raise NotImplementedError
+
     def _known_call(self, row: Mapping[str, Any]) -> bool:
         """A call of Python that a graph says in its own words."""
         call = known_calls.call_of(row["a"][1]) if row["a"][0] == "const" else None
-        if call is None or row["aux"] == python_calls.SPREAD:
+        if call is None:
             return False
-        given = [self._argument(each) for each in row.get("operands", ())]
-        names = row["b"][1] if row.get("b") is not None and row["b"][0] == "const" else ()
-        names = names if isinstance(names, tuple) else ()
-        first = len(given) - len(names)
-        made = call(self, row, given[:first], dict(zip(names, given[first:], strict=True)))
+        if row["aux"] == python_calls.SPREAD:
+            spread = python_calls.spread(row, self._content)
+            if spread is None:
+                return False
+            positional, named = spread
+        else:
+            operands = row.get("operands", ())
+            names = row["b"][1] if row.get("b") is not None and row["b"][0] == "const" else ()
+            names = names if isinstance(names, tuple) else ()
+            first = len(operands) - len(names)
+            positional, named = operands[:first], dict(zip(names, operands[first:], strict=True))
+        given = {name: self._argument(each) for name, each in named.items()}
+        made = call(self, row, [self._argument(each) for each in positional], given)
         if made is known_calls.UNKNOWN:
             return False
         for register in trace_rows.outs(row):

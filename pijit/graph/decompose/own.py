@@ -4,6 +4,8 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from pijit.graph.decompose.own_maths import MATHS
+
 
 def _multi_head_attention(
     query: Any,
@@ -310,6 +312,7 @@ def _rrelu(x: Any, lower: Any = 0.125, upper: Any = 1 / 3, training: bool = Fals
 
 # By the paths of the operators.
 OWN: Mapping[str, Callable[..., Any]] = {
+    **MATHS,
     "torch.ops.aten._native_multi_head_attention.default": _multi_head_attention,
     "torch.ops.aten._transformer_encoder_layer_fwd.default": _encoder_layer,
     "torch.ops.aten.embedding_bag.padding_idx": _embedding_bag,

@@ -213,7 +213,7 @@ class Algebra(Base):
         out = self.xp.sum(self._matmul(x[..., None, None, :], weight)[..., 0, :] * y[..., None, :], axis=-1)
         return out if bias is None else out + bias
 
-    def einsum(self, equation: str, arrays: Any) -> Any:
+    def einsum(self, equation: str, arrays: Any, path: Any = None) -> Any:
         return self.xp.einsum(equation.replace(" ", ""), *arrays)
 
     def tensordot(self, x: Any, y: Any, axes1: Any, axes2: Any) -> Any:

@@ -213,7 +213,7 @@ MATHS: dict[str, list[tuple[str, ...]]] = {
         ("matmul(x, y)", "matrix product, batched over leading axes", "matmul", "mm", "bmm", "mv", "linalg_matmul"),
         ("dot(x, y)", "the sum of x * y of two vectors; of arrays over the last axis of both", "dot", "inner"),
         ("vecdot(x, y, axis=-1)", "the sum of conj(x) * y along an axis", "linalg_vecdot"),
-        ("det(x)", "determinants of the matrices on the last two axes", "det", "linalg_det"),
+        ("det(x)", "determinants of the matrices on the last two axes", "det", "linalg_det", "_linalg_det"),
         ("inv(x)", "inverses of the matrices on the last two axes", "inverse", "linalg_inv"),
         (
             "solve(x, y, left=True)",
@@ -246,7 +246,11 @@ MATHS: dict[str, list[tuple[str, ...]]] = {
         ("addbmm(x, a, b, beta=1, alpha=1)", "beta * x + alpha * (a @ b summed over the batch)", "addbmm"),
         ("linear(x, weight, bias=None)", "x @ weight.T + bias", "linear"),
         ("bilinear(x, y, weight, bias=None)", "x @ weight[i] @ y for each i, + bias", "bilinear"),
-        ("einsum(equation, arrays)", "sums of products as the equation says", "einsum(equation, arrays, _)"),
+        (
+            "einsum(equation, arrays, path=None)",
+            "sums of products as the equation says; path: which two arrays come next, which is for rounding alone",
+            "einsum",
+        ),
         ("tensordot(x, y, axes1, axes2)", "the sum of products over these axes", "tensordot"),
         ("tril(x, diagonal=0)", "0 above the diagonal of the last two axes", "tril"),
         ("triu(x, diagonal=0)", "0 below the diagonal of the last two axes", "triu"),

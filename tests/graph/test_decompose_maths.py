@@ -1,5 +1,5 @@
 """Functions of mathematics, scans and matrices that torch does not decompose: pijit's decompositions give what torch
-gives, also for what is not finite; and they run in ONNX, at other sizes than those of the capture.
+gives, also for what is not finite; and they run in ONNX and NumPy, at other sizes than those of the capture.
 """
 
 import math
@@ -50,7 +50,7 @@ CALLS = {
     ],
     "diagonal_scatter": [(random(4, 6), torch.zeros(4), 1), (random(2, 3, 4), torch.ones(3, 2), 0, 0, 2)],
     "histc": [(random(500), 5, -2, 2), (torch.tensor([0.0, 1, 2, 3, 4]), 4, 0, 4)],
-    "_linalg_slogdet": [(MATRICES,), (FIRST_IS_ZERO,), (torch.zeros(2, 2),), (torch.eye(90) * 1e-3,)],
+    "_linalg_slogdet": [(MATRICES,), (FIRST_IS_ZERO,), (torch.zeros(2, 2),), (torch.eye(30) * 1e-3,)],
     "_pdist_forward": [(random(5, 3),), (random(1, 3),)],
     "kron": [(random(2, 3), random(4)), (random(2), random(3))],
     "take_along_dim": [(random(3, 4), torch.tensor([[1], [0], [3]]), 1), (random(3, 4), torch.tensor([5, 0]))],
@@ -127,7 +127,7 @@ ROWS = {
 
 
 @pytest.mark.parametrize("name", ROWS)
-def test_in_onnx_at_other_sizes(name):
+def test_in_onnx_and_numpy_at_other_sizes(name):
     runtime = pytest.importorskip("onnxruntime")
     function, sizes = ROWS[name]
     with torch.no_grad():
@@ -139,8 +139,11 @@ def test_in_onnx_at_other_sizes(name):
             given = random(n, *sizes)
             expected = function(given)
             found = session.run(None, {session.get_inputs()[0].name: given.numpy()})
-            for one, other in zip(found, expected if isinstance(expected, tuple) else (expected,), strict=True):
-                np.testing.assert_allclose(one, other.numpy(), rtol=2e-4, atol=1e-4)
+            in_numpy = graph.run(given, framework="numpy")
+            every = (found, in_numpy if isinstance(in_numpy, tuple) else (in_numpy,))
+            for results in every:
+                for one, other in zip(results, expected if isinstance(expected, tuple) else (expected,), strict=True):
+                    np.testing.assert_allclose(one, other.numpy(), rtol=2e-4, atol=1e-4)
 
 
 def test_matrices_that_are_too_large_are_refused():

@@ -245,17 +245,6 @@ def _histogram(x: Any, bins: int = 100, least: Any = 0, most: Any = 0) -> Any:
     return torch.zeros(bins, dtype=x.dtype, device=x.device).index_add(0, place, inside.to(x.dtype))
 
 
-def _sign_and_log_of_determinant(x: Any) -> Any:
-    """Rows of length 1, so that the determinant of a large matrix is a number."""
-    import torch
-
-    scale = x.abs().amax(-1, keepdim=True)
-    scale = torch.where(scale == 0, 1.0, scale)
-    found = torch.linalg.det((x / scale).to(torch.float64))
-    size = (found.abs().log() + scale.squeeze(-1).to(torch.float64).log().sum(-1)).to(x.dtype)
-    return found.sign().to(x.dtype), size, None, None
-
-
 def _pairwise_distances(x: Any, p: float = 2.0) -> Any:
     import torch
 
@@ -343,6 +332,28 @@ def _eliminated(x: Any, right: Any) -> Any:
         rest = rows - rows.narrow(-1, at, 1) * pivot
         rows = torch.where(places == at, pivot, rest)
     return rows.narrow(-1, count, rows.shape[-1] - count)
+
+
+def _sign_and_log_of_determinant(x: Any) -> Any:
+    """Of the pivots of Gauss."""
+    import torch
+
+    count = _columns(x)
+    places = torch.arange(count, device=x.device).unsqueeze(-1)
+    rows, sign, size = x, torch.ones_like(x[..., 0, 0]), torch.zeros_like(x[..., 0, 0])
+    for at in range(count):
+        largest = rows.narrow(-1, at, 1).abs().masked_fill(places < at, -1.0).argmax(-2, keepdim=True)
+        chosen = places == largest
+        line = (rows * chosen.to(x.dtype)).sum(-2, keepdim=True)
+        rows = torch.where(chosen, rows.narrow(-2, at, 1), rows)
+        pivot = line.narrow(-1, at, 1)
+        flat = pivot.squeeze(-1).squeeze(-1)
+        swapped = (largest != at).squeeze(-1).squeeze(-1)
+        sign = sign * flat.sign() * torch.where(swapped, -1.0, 1.0).to(x.dtype)
+        size = size + flat.abs().log()
+        factors = rows.narrow(-1, at, 1) / torch.where(pivot == 0, 1.0, pivot)
+        rows = torch.where(places > at, rows - factors * line, rows)
+    return sign, size, None, None
 
 
 def _inverse(x: Any) -> Any:

@@ -213,7 +213,7 @@ MATHS: dict[str, list[tuple[str, ...]]] = {
         ("matmul(x, y)", "matrix product, batched over leading axes", "matmul", "mm", "bmm", "mv", "linalg_matmul"),
         ("dot(x, y)", "the sum of x * y of two vectors; of arrays over the last axis of both", "dot", "inner"),
         ("vecdot(x, y, axis=-1)", "the sum of conj(x) * y along an axis", "linalg_vecdot"),
-        ("det(x)", "determinants of the matrices on the last two axes", "det", "linalg_det", "_linalg_det"),
+        ("det(x)", "determinants of the matrices on the last two axes", "det", "linalg_det"),
         ("inv(x)", "inverses of the matrices on the last two axes", "inverse", "linalg_inv"),
         (
             "solve(x, y, left=True)",

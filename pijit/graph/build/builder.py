@@ -656,7 +656,8 @@ class Builder(Making):
         tensors = any(self._kind(each) != "object" for each in outs)
         _, file, line = self._place(row.get("frame", -1))
         if row["op"] in _FOLLOWED and not tensors:
-            if row.get("effect") == "write" and not self._is_new(effects.changed(row)):
+            writes = row.get("effect") == "write" and not effects.is_cache_hit(row)
+            if writes and not self._is_new(effects.changed(row)):
                 self._effects.append(Effect(what, tuple(values.values()), file, line))
             if row["op"] in _STORES and not self._is_new(row["a"]):
                 key, value = (row[side] for side in _STORES[row["op"]])

@@ -1,5 +1,6 @@
 """Which calls and stores of Python change something that is still there after the call."""
 
+import functools
 import re
 import types
 from collections.abc import Mapping
@@ -20,6 +21,11 @@ def changed(row: Mapping[str, Any]) -> Any:
     callable_ = row["a"][1] if row.get("a") is not None and row["a"][0] == "const" else None
     operands = row.get("operands") or [("none",)]
     return operands[0] if isinstance(callable_, _METHODS) else ("none",)
+
+
+def is_cache_hit(row: Mapping[str, Any]) -> bool:
+    """A call that finds its result in a cache: only the cache's own counts change."""
+    return bool(row["op"] == "call" and isinstance(row["a"][1], functools._lru_cache_wrapper))
 
 
 def is_pure(row: Mapping[str, Any]) -> bool:

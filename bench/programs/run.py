@@ -66,8 +66,8 @@ Written by hand, from `--report` and `PIJIT_LOG=record,recompiles,exits`, for ru
   error: where gain and loss are near each other some runs stay in and others do not.
 - **Replays that are left.** skorch copies a history that grows; pyro reads a stack of contexts, which the trace itself
   has filled, behind an opaque call: every replay of `svi` is left there.
-- **Opaque calls.** Samplers of random numbers in C, NumPy and environments; torch's engine of autograd is one in each
-  training step. Behind each the guards of what follows are checked again.
+- **Opaque calls.** Samplers of random numbers in C, NumPy and environments; torch's engine of autograd, where somebody
+  may look at the graph. Behind each the guards of what follows are checked again.
 - **What pijit steps aside for.** Transformations of torch.func: maml, per_sample_gradients.
 """
 

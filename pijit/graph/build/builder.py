@@ -125,7 +125,7 @@ class Builder(Making):
         self._places: dict[int, tuple[str, str, int]] = {}
         self._inputs: dict[int, Value] = {}
         self._known_kinds: dict[int | None, str] = {}  # of registers that the trace has as objects, or not at all
-        self._own_registers: list[int] = []  # those that it has not
+        self._own_registers = 0  # how many it has not
         self.applied: dict[str, functions.Call] = {}  # calls that stand for operators, by their first results
         self.enabled = True  # gradients were on when the call began
         self._of_torch: dict[str, Any] = {}  # functions of torch that nodes call, by their origins
@@ -457,8 +457,8 @@ class Builder(Making):
 
     def _new_register(self) -> int:
         """Of a tensor that the trace has not got."""
-        register = len(self._data["registers"]) + len(self._own_registers)
-        self._own_registers.append(register)
+        register = len(self._data["registers"]) + self._own_registers
+        self._own_registers += 1
         self._known_kinds[register] = "tensor"
         return register
 

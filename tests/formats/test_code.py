@@ -2,6 +2,7 @@
 
 import copy
 import dataclasses
+import functools
 import inspect
 
 import pytest
@@ -312,6 +313,32 @@ def test_calls_that_nobody_looks_into(capsys):
     for rows in (3, 4, 3):  # the number that is printed, and the sizes, are those of the call
         pair.call(torch.ones(rows))
         assert capsys.readouterr().out == f"sum {2.0 * rows}\n" * 2
+
+
+@pytest.mark.parametrize("size", [None, 8])
+def test_results_of_a_cached_function(size):
+    caches = []
+
+    def make():
+        @functools.lru_cache(size)
+        def scale(name):
+            return SCALE * len(name)
+
+        caches.append(scale)
+        scale("three")
+        return lambda x: x * scale("three")
+
+    pair = Pair(make, torch.ones(3))
+    before = [each.cache_info().hits for each in caches]
+    pair.call(torch.ones(3))
+    assert [each.cache_info().hits for each in caches] == [hits + 1 for hits in before]
+    for each in caches:
+        each("other")
+    pair.call(torch.ones(3))
+    for each in caches:
+        each.cache_clear()
+    pair.call(torch.ones(3), falls=True)
+    assert all(each.cache_info()[:2] == (0, 1) for each in caches)
 
 
 def test_sizes_decided_behind_a_write_are_those_of_the_call():

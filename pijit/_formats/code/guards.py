@@ -4,6 +4,8 @@ What the engine compares by a version (a class, a function, the dict of hooks) i
 that the guards name are held by the function: an address alone proves nothing there.
 """
 
+import functools
+import gc
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, NoReturn
 
@@ -111,6 +113,17 @@ class Guards:
         return f"{self.values.register(row['out'])} = {text}"
 
 
+def _types_of_caches() -> set[type]:
+    """Of functions that functools.lru_cache makes, and of what they keep a result in."""
+    cached = functools.lru_cache(lambda: None)
+    cached()
+    held = (each for each in gc.get_referents(cached) if type(each) is dict)
+    return {type(cached), *(type(results[()]) for results in held if () in results)}
+
+
+_CACHES = _types_of_caches()
+
+
 def _has_bits(thing: Any) -> bool:
     return type(thing) in {int, float, str, bytes, complex}
 
@@ -203,7 +216,14 @@ def _suspended(of: Guards, row: Mapping[str, Any]) -> NoReturn:
     raise Unsayable("what a suspended generator holds cannot be taken out of it by Python code")
 
 
+def _lasts(row: Mapping[str, Any]) -> bool:
+    """The slot is set once: the results of a function that functools.lru_cache made, or the result of one call."""
+    return row["subject"][0] == row["expected"][0] == "const" and type(row["subject"][1]) in _CACHES
+
+
 def _slot(of: Guards, row: Mapping[str, Any]) -> Iterator[str]:
+    if _lasts(row):
+        return
     if row["expected"][0] == "none" and (row["attribute"] == "__dict__" or row["number"] >= _NO_NUMBER):
         yield f"is_bare({of.subject(row)})"
         return

@@ -130,6 +130,28 @@ def test_known_types_of_values_are_in_the_model():
     assert dims(model.graph.output[0]) == ["n"]
 
 
+TURNED = {
+    "a matrix": (lambda x, y: x.T @ y, (3, 4), (3,)),
+    "a computed one": (lambda x, y: (x + 1).T @ y, (3, 4), (3,)),
+    "many": (lambda x, y: x.mT @ y, (5, 3, 4), (3,)),
+    "mv": (lambda x, y: torch.mv(x.t(), y), (3, 4), (3,)),
+    "addmv": (lambda x, y: torch.addmv(x[0], x.t(), y), (3, 4), (3,)),
+    "from the left": (lambda x, y: y @ x.T, (3, 4), (4,)),
+    "einsum": (lambda x, y: torch.einsum("ji,j->i", x, y), (3, 4), (3,)),
+    "linear": (lambda x, y: torch.nn.functional.linear(x.T, y), (3, 4), (3,)),
+}
+
+
+@pytest.mark.parametrize("name", TURNED)
+def test_the_product_of_a_transposed_matrix_and_a_vector(name):
+    """ONNX Runtime's own fusion of both is wrong."""
+    function, *sizes = TURNED[name]
+    arrays = [torch.randn(size, generator=torch.Generator().manual_seed(at)) for at, size in enumerate(sizes)]
+    with torch.no_grad():
+        (found,) = run(made(pijit.graph.capture(function, *arrays)), *arrays).values()
+        close(found, function(*arrays))
+
+
 def test_numbers_that_are_computed_from_sizes():
     n, half, twice = (Value(name, "int") for name in ("n_", "half", "twice"))
     less, y = Value("less", "bool"), Value("y", dtype="float32")

@@ -55,6 +55,11 @@ CALLS = {
     "kron": [(random(2, 3), random(4)), (random(2), random(3))],
     "take_along_dim": [(random(3, 4), torch.tensor([[1], [0], [3]]), 1), (random(3, 4), torch.tensor([5, 0]))],
     "linalg_multi_dot": [([random(4), random(4, 3), random(3)],), ([random(2, 4), random(4, 3)],)],
+    "linalg_inv": [(MATRICES,), (FIRST_IS_ZERO,)],
+    "linalg_solve": [
+        *((MATRICES, random(3, 5, 2)), (MATRICES, random(3, 5)), (FIRST_IS_ZERO, random(3, 3))),
+        *((MATRICES, random(5, 2)), (POSITIVE[:1], random(3, 5, 2)), (MATRICES, random(5))),
+    ],
     "linalg_cholesky": [(POSITIVE,)],
     "linalg_qr": [
         (MATRICES,),
@@ -63,6 +68,14 @@ CALLS = {
         (random(3, 6),),
         (torch.eye(3) * -2,),
     ],
+    "linalg_solve_triangular": [],
+    "triangular_solve": [(random(3, 5, 2), POSITIVE), (random(3, 5, 2), POSITIVE, False, True, True)],
+}
+WORDS = {
+    "linalg_solve_triangular": [
+        ((POSITIVE, random(3, 5, 2)), {"upper": False}),
+        ((POSITIVE, random(3, 2, 5)), {"upper": True, "left": False}),
+    ]
 }
 
 
@@ -71,10 +84,12 @@ def test_a_decomposition_gives_what_torch_gives(name):
     base, _, overload = name.partition(".")
     operator = getattr(getattr(torch.ops.aten, base), overload or "default")
     function = OWN[f"torch.ops.aten.{base}.{overload or 'default'}"]
-    for args in CALLS[name]:
+    calls = [*((args, {}) for args in CALLS[name]), *WORDS.get(name, ())]
+    assert len(calls) > 0
+    for args, named in calls:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            expected, found = operator(*args), function(*args)
+            expected, found = operator(*args, **named), function(*args, **named)
         expected, found = (each if isinstance(each, tuple) else (each,) for each in (expected, found))
         assert len(expected) == len(found)
         for one, other in zip(found, expected, strict=True):
@@ -106,8 +121,11 @@ ROWS = {
     "take_along_dim": (lambda x: torch.take_along_dim(x, x.argsort(1), 1), (4,)),
     "vander": (lambda x: torch.vander(x[:, 0]), (2,)),
     "multi_dot": (lambda x: torch.linalg.multi_dot((x, x[0, :, None] * x[0], x[0])), (4,)),
+    "inv": (lambda x: torch.linalg.inv(x + 3 * torch.eye(4)), (4, 4)),
+    "solve": (lambda x: torch.linalg.solve(x + 3 * torch.eye(4), x[..., :2]), (4, 4)),
     "cholesky": (lambda x: torch.linalg.cholesky(x @ x.mT + torch.eye(4)), (4, 4)),
     "qr": (lambda x: tuple(torch.linalg.qr(x)), (4, 3)),
+    "solve_triangular": (lambda x: torch.linalg.solve_triangular(x + 3 * torch.eye(4), x, upper=True), (4, 4)),
 }
 
 
@@ -129,3 +147,10 @@ def test_in_onnx_and_numpy_at_other_sizes(name):
             for results in every:
                 for one, other in zip(results, expected if isinstance(expected, tuple) else (expected,), strict=True):
                     np.testing.assert_allclose(one, other.numpy(), rtol=2e-4, atol=1e-4)
+
+
+def test_matrices_that_are_too_large_are_refused():
+    graph = pijit.graph.capture(torch.linalg.inv, random(33, 33))
+    assert torch.equal(graph.run(MATRICES), torch.linalg.inv(MATRICES))
+    with pytest.raises(pijit.errors.ExportError, match="inv has no form in ONNX"):
+        pijit.export(graph, format="onnx")

@@ -11,6 +11,8 @@ Rules:
 7. A decision on a size, or on how many elements data picks, goes as in the captured call: where it would not, the model
    fails as it runs, at a node called "check file.py:12". A decision for one size alone fixes the size, and so does an
    operator of ONNX that takes the size as an attribute.
+8. What torch raises for numbers (a singular matrix, an index beyond an axis) is an error of the runtime where it looks
+   at them, else NaN or infinite.
 """
 
 from collections.abc import Collection

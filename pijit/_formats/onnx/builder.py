@@ -366,6 +366,16 @@ class Builder:
         x, y = self.operands(x, y)
         return self.Where(self.cast(condition, "bool"), x, y)  # type: ignore[no-any-return]
 
+    def matmul(self, x: Tensor, y: Tensor) -> Tensor:
+        """The product of matrices, or of a matrix and a vector.
+
+        A vector on the right is a matrix of one column: ONNX Runtime fuses a matrix that is transposed before into the
+        product, and computes that one wrongly for a vector.
+        """
+        if y.rank != 1 or x.rank < 2:
+            return self.MatMul(x, y)  # type: ignore[no-any-return]
+        return self.squeeze(self.MatMul(x, self.unsqueeze(y, 1)), x.rank - 1)
+
     # ---- Sizes
 
     def size(self, x: Tensor, axis: int) -> Any:

@@ -198,7 +198,7 @@ def vector_norm(o: Builder, x: Any, ord: Any = 2, axis: Any = None, keepdims: bo
 
 
 def matmul(o: Builder, x: Any, y: Any) -> Any:
-    return o.MatMul(x, y)
+    return o.matmul(x, y)
 
 
 def det(o: Builder, x: Any) -> Any:
@@ -218,7 +218,7 @@ def addmm(o: Builder, x: Any, a: Any, b: Any, beta: Any = 1, alpha: Any = 1) -> 
     if plain and a.rank == b.rank == 2 and category(a.dtype) == 2 and x.rank <= 2:
         factors = {name: float(value) for name, value in (("alpha", alpha), ("beta", beta)) if value != 1}
         return o.Gemm(a, b, None if beta == 0 else x, **factors)
-    product = elementwise.scaled(o, o.MatMul(a, b), alpha)
+    product = elementwise.scaled(o, o.matmul(a, b), alpha)
     return product if beta == 0 else elementwise.scaled(o, x, beta) + product
 
 
@@ -228,7 +228,7 @@ baddbmm = addmm
 def linear(o: Builder, x: Any, weight: Any, bias: Any = None) -> Any:
     if x.rank == 2 and weight.rank == 2:
         return o.Gemm(x, weight, bias, transB=1)
-    product = o.MatMul(x, o.transpose(weight, tuple(reversed(range(weight.rank)))))
+    product = o.matmul(x, o.transpose(weight, tuple(reversed(range(weight.rank)))))
     return product if bias is None else o.Add(product, bias)
 
 

@@ -314,6 +314,26 @@ def _columns(x: Any) -> int:
     return count
 
 
+def _eliminated(x: Any, right: Any) -> Any:
+    """What solves x @ made = right: Gauss and Jordan, with the largest pivot of each column."""
+    import torch
+
+    count = _columns(x)
+    rows = torch.cat([x, right], -1)
+    places = torch.arange(count, device=x.device).unsqueeze(-1)
+    for at in range(count):
+        column = rows.narrow(-1, at, 1)
+        largest = column.abs().masked_fill(places < at, -1.0).argmax(-2, keepdim=True)
+        chosen = places == largest  # moves up; what stood there moves down
+        pivot = (rows * chosen.to(x.dtype)).sum(-2, keepdim=True)
+        upper = rows.narrow(-2, at, 1)
+        rows = torch.where(chosen, upper, rows)
+        pivot = pivot / pivot.narrow(-1, at, 1)
+        rest = rows - rows.narrow(-1, at, 1) * pivot
+        rows = torch.where(places == at, pivot, rest)
+    return rows.narrow(-1, count, rows.shape[-1] - count)
+
+
 def _sign_and_log_of_determinant(x: Any) -> Any:
     """Of the pivots of Gauss."""
     import torch
@@ -334,6 +354,35 @@ def _sign_and_log_of_determinant(x: Any) -> Any:
         factors = rows.narrow(-1, at, 1) / torch.where(pivot == 0, 1.0, pivot)
         rows = torch.where(places > at, rows - factors * line, rows)
     return sign, size, None, None
+
+
+def _inverse(x: Any) -> Any:
+    import torch
+
+    return _eliminated(x, torch.eye(_columns(x), dtype=x.dtype, device=x.device).expand_as(x))
+
+
+def _inverse_and_info(x: Any, check_errors: bool = False) -> Any:
+    return _inverse(x), None
+
+
+def _solve(x: Any, right: Any, left: bool = True) -> Any:
+    if not left:
+        return _solve(x.mT, right.mT).mT
+    sizes = zip(reversed(right.shape), reversed(x.shape[:-1]), strict=False)  # the last first: it tells most often
+    if right.dim() == 1 or (right.dim() == x.dim() - 1 and all(one == other for one, other in sizes)):
+        return _solve(x, right.unsqueeze(-1)).squeeze(-1)
+    return _eliminated(*_of_one_batch(x, right))
+
+
+def _of_one_batch(x: Any, y: Any) -> Any:
+    """Matrices, with as many in either."""
+    import torch
+
+    if x.dim() == 2 and y.dim() == 2:
+        return x, y
+    batch = torch.broadcast_shapes(x.shape[:-2], y.shape[:-2])  # type: ignore[no-untyped-call]
+    return tuple(each.expand(*batch, *each.shape[-2:]) for each in (x, y))
 
 
 def _cholesky(x: Any, upper: bool = False) -> Any:
@@ -378,6 +427,27 @@ def _qr(x: Any, mode: str = "reduced") -> Any:
     return turned.narrow(-1, 0, kept), upper.narrow(-2, 0, kept).triu()
 
 
+def _triangular(x: Any, right: Any, upper: bool, left: bool, unit: bool) -> Any:
+    import torch
+
+    if not left:
+        return _triangular(x.mT, right.mT, not upper, True, unit).mT
+    x = x.triu() if upper else x.tril()
+    if unit:
+        eye = torch.eye(_columns(x), dtype=x.dtype, device=x.device)
+        x = x * (1 - eye) + eye
+    return _solve(x, right)
+
+
+def _solve_triangular(x: Any, right: Any, *, upper: bool, left: bool = True, unitriangular: bool = False) -> Any:
+    return _triangular(x, right, upper, left, unitriangular)
+
+
+def _triangular_solve(right: Any, x: Any, upper: bool = True, transpose: bool = False, unit: bool = False) -> Any:
+    made = _triangular(x.mT, right, not upper, True, unit) if transpose else _triangular(x, right, upper, True, unit)
+    return made, x
+
+
 # By the paths of the operators.
 MATHS: Mapping[str, Callable[..., Any]] = {
     "torch.ops.aten.lgamma.default": _lgamma,
@@ -407,7 +477,13 @@ MATHS: Mapping[str, Callable[..., Any]] = {
     "torch.ops.aten.linalg_multi_dot.default": _multi_dot,
     "torch.ops.aten.chain_matmul.default": _chain_matmul,
     "torch.ops.aten.allclose.default": _allclose,
+    "torch.ops.aten.linalg_inv.default": _inverse,
+    "torch.ops.aten.inverse.default": _inverse,
+    "torch.ops.aten.linalg_inv_ex.default": _inverse_and_info,
+    "torch.ops.aten.linalg_solve.default": _solve,
     "torch.ops.aten.linalg_cholesky.default": _cholesky,
     "torch.ops.aten.cholesky.default": _cholesky,
     "torch.ops.aten.linalg_qr.default": _qr,
+    "torch.ops.aten.linalg_solve_triangular.default": _solve_triangular,
+    "torch.ops.aten.triangular_solve.default": _triangular_solve,
 }

@@ -8,7 +8,8 @@ first    The models of `make run`, in turn without a cache, writing it, and find
          models, calls one eagerly 20 times, then times the first plain call of the second and the first jitted call of
          the third, by the thread's own clock. Printed are medians of jit() and of the first call to an eager call, what
          was recorded, and the bytes of the cache.
-auto     backend="auto": from the call to jit on, when the backend that won in the process before has answered.
+auto     backend="auto": when the backend that is chosen has answered, from the call to jit on. The process before has
+         called until no compiler worked any longer.
 empty    What the cache costs a process that finds nothing in it, in an empty one and in one with 10,000 entries.
 zoo      The models of zoo.toml, in one process that writes and one that finds: are they right, what was recorded again?
 scripts  Ten programs of bench/programs under python -m pijit, from a cache that the run before has written.
@@ -81,6 +82,7 @@ def auto(name: str) -> dict[str, Any]:
     import torch
 
     import pijit
+    from pijit import _core
 
     torch.set_num_threads(1)
     pijit.config.cache = True
@@ -97,24 +99,32 @@ def auto(name: str) -> dict[str, Any]:
         model, arguments = subject.run, subject.args
     with torch.no_grad():
         model(*arguments)  # what torch makes for itself
-        start = time.perf_counter()
-        pijit.jit(model, backend="auto")
-        while not (chosen := answered(model)) and time.perf_counter() - start < PATIENCE:
+        start, chosen, seconds, decided = time.perf_counter(), "", 0.0, False
+        root = _core.root_of(pijit.jit(model, backend="auto"))
+        while not (chosen and decided) and time.perf_counter() - start < PATIENCE:
             model(*arguments)
-    return {"seconds": time.perf_counter() - start, "chosen": chosen, "records": pijit.stats()["records"]}
+            before = chosen
+            chosen, decided = answered(root)
+            if chosen != before:
+                seconds = time.perf_counter() - start
+    return {"seconds": seconds, "chosen": chosen, "records": _core.root_report(root)["records"]}
 
 
-def answered(model: Any) -> str:
-    """Whose plan has answered for the largest segment, or "native" where that won; "": nobody yet."""
-    import pijit
+def answered(root: int) -> tuple[str, bool]:
+    """Whose plan has answered for the largest segment, or "native" where that won, and that no other one may come.
 
-    segments = [segment for trace in pijit.traces(model) for segment in trace.segments]
-    for key in max(segments, key=lambda each: each.operators).keys if segments else ():
-        if key.state == "settled natively":
-            return "native"
-        if key.state == "settled" and key.plans[0].runs:
-            return str(key.plans[0].backend)
-    return ""
+    "": nobody has answered yet.
+    """
+    from pijit import _core
+
+    segments = [segment for trace in _core.root_traces(root) for segment in trace["segments"]]
+    for key in max(segments, key=lambda each: each["operators"])["keys"] if segments else ():
+        plan = key["plans"][0] if key["plans"] else None
+        if key["state"] in {"settled natively", "declined"}:
+            return "native", not key["awaits"]
+        if key["state"] == "settled" and plan is not None and plan["runs"]:
+            return plan["name"], not key["awaits"]
+    return "", False
 
 
 def empty() -> dict[str, Any]:

@@ -63,6 +63,7 @@ class KeyRow(TypedDict):
     native_seconds: list[float]
     dropped: str  # the plan that was dropped last, and why, behind ": "; "" if none was
     shared: bool
+    awaits: bool  # the market still compiles for it
 
 class SegmentRow(TypedDict):
     """A segment of a trace."""
@@ -699,6 +700,9 @@ def begin_compiling() -> None:
     """Until `end_compiling()` this thread has the GIL in slices only, between which calls of the program run."""
 
 def end_compiling() -> None: ...
+def hurry_compilers(seconds: float) -> None:
+    """Calls wait so long for these threads half of the time, in the place of a tenth."""
+
 def roots_to_offer() -> tuple[list[int], int]:
     """Roots of which the next call may offer segments to a market, since it is the first one after a recording.
 

@@ -21,7 +21,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 try:
     import zlib
@@ -34,7 +34,7 @@ from pijit._config import OFF, OPTIONS, config, is_given, when_kept
 _log = logging.getLogger("pijit")
 
 SUFFIX = ".pijit"
-PLAN = ".plan"  # what compilers have made (pijit/compilers/_kept_plans.py)
+PLAN, TYPES = ".plan", ".types"  # what compilers have made, and types of graphs (pijit/compilers/_kept_plans.py)
 SIZE = "size"  # bytes of all files
 LAST = "last.json"  # what the last process has found
 MOST_TRACES = 16  # of one function, from all processes
@@ -156,7 +156,14 @@ def _keep_dying(root: int) -> None:
     kept = _core.kept_texts(root)
     if kept["texts"] and kept["file"] and (kept["records"] or not kept["found"]):
         _State.dead[kept["file"]] = kept
+    if (markets := _markets()) is not None:
+        markets.note_winners_of(root)
     _State.spent += time.thread_time() - start
+
+
+def _markets() -> Any:
+    """The module that knows who won; None: no compiler was asked for."""
+    return sys.modules.get("pijit.compilers.market")
 
 
 def by_default() -> None:
@@ -202,7 +209,7 @@ def write() -> None:
                     _log.debug("pijit: not all traces are kept: that would take too long")
                     break
                 _write_root(where, root)
-            if (markets := sys.modules.get("pijit.compilers.market")) is not None:
+            if (markets := _markets()) is not None:
                 markets.keep_winners(where)
             if _State.written:
                 note_written(where, _State.written)
@@ -307,7 +314,7 @@ def _evict(place: Path, limit: int) -> int:
             if time.time() - path.lstat().st_mtime > _ABANDONED:
                 path.unlink()
     size = 0
-    for path, facts in files(place, SUFFIX, PLAN):
+    for path, facts in files(place, SUFFIX, PLAN, TYPES):
         if limit and size + facts.st_size > limit:
             with contextlib.suppress(FileNotFoundError):
                 path.unlink()

@@ -46,7 +46,8 @@ class Key:
     Attributes:
         form: dtypes and sizes of the tensors that differ from call to call.
         state: "offered": native replay, until there is a plan; "in turns": plans and native replay, each timed;
-            "settled": the first plan; "settled natively": native replay, which was faster.
+            "settled": the first plan; "settled natively": native replay, which was faster; "declined": native replay,
+            beside which no plan is tried.
         plans: what is installed; the first one answers once it is settled.
         native_runs: replays without a plan.
         native_seconds: the median of those, 0 if they were not timed.

@@ -218,8 +218,12 @@ py::dict keyed_view(const Keyed& keyed) {
   py::dict view;
   view["losers"] = losers;
   view["shared"] = keyed.shared;
+  view["awaits"] = keyed.awaits;
   view["key"] = keyed.key->describe();
-  view["state"] = keyed.settled_natively ? "settled natively" : kStates[static_cast<size_t>(keyed.state)];
+  const bool declined = keyed.unfit && keyed.state == Keyed::State::kOffered;
+  view["state"] = keyed.settled_natively ? "settled natively"
+                  : declined             ? "declined"
+                                         : kStates[static_cast<size_t>(keyed.state)];
   view["plans"] = plans;
   view["native_runs"] = keyed.native_runs;
   view["native_seconds"] = times(keyed.native_times);
@@ -337,6 +341,7 @@ void add_plans(py::module_& m) {
   m.def("leave_beside", &leave_beside);
   m.def("begin_compiling", &begin_compiling);
   m.def("end_compiling", &end_compiling);
+  m.def("hurry_compilers", &hurry_compilers, py::arg("seconds"));
   m.def("forget_beside", &forget_beside);
   m.def("roots_to_offer", &roots_to_offer);
   m.def("set_market", &set_market, py::arg("root"), py::arg("market"));

@@ -22,8 +22,9 @@ namespace {
 
 // Seconds of work in a slice: as long as it takes to hand the GIL over and back, which is more on a loaded machine.
 constexpr double kShortest = 0.002, kLongest = 0.008;
-// Of the time that the program has between two slices, so much as it has waited for the first one.
-constexpr double kTimes = 9;
+// Of the time that the program has between two slices, so much as it has waited for the first one; the second number
+// is for work that is known to pay (hurry_compilers).
+constexpr double kTimes = 9, kTimesInHurry = 1;
 // Seconds that a call waits at most for a parked thread to begin, and for a slice that has become too long to end.
 constexpr double kLatest = 0.02;
 // Seconds between two looks at a slice that a call waits for, and between those of a parked thread.
@@ -42,6 +43,7 @@ struct Turns {
   std::atomic<double> last_call{0};      // when a call began
   std::atomic<double> due{0};            // when the next slice may begin
   double waited = 0;                     // seconds; guarded by the GIL
+  std::atomic<double> hurry{0};          // seconds that calls still wait in a hurry
   bool is_awaited = false;               // a call waits for a slice; guarded by the GIL
 };
 
@@ -57,13 +59,17 @@ std::chrono::duration<double> seconds(double count) noexcept {
   return std::chrono::duration<double>(count);
 }
 
+double times(const Turns& turns) noexcept {
+  return turns.hurry > 0 ? kTimesInHurry : kTimes;
+}
+
 // The slice of this thread is over; a call may wait for that.
 void end_slice(Turns& turns, double time) noexcept {
   if (t_was_given) {
     turns.runs = false;
     turns.over.notify_one();
   } else {
-    turns.due = std::max(turns.due.load(), time + kTimes * std::min(time - t_began, kLongest));
+    turns.due = std::max(turns.due.load(), time + times(turns) * std::min(time - t_began, kLongest));
   }
   t_was_given = false;
 }
@@ -139,6 +145,10 @@ bool any_compiles() noexcept {
   return g_compiling.load(std::memory_order_relaxed) > 0;
 }
 
+void hurry_compilers(double seconds) noexcept {
+  g_turns->hurry = seconds;
+}
+
 double waited_for_compilers() noexcept {
   return g_turns->waited;
 }
@@ -166,7 +176,8 @@ void note_wait(double start) noexcept {
   if (!any_compiles()) return;
   const double end = now();
   g_turns->waited += end - start;
-  g_turns->due = std::max(g_turns->due.load(), end + kTimes * (end - start));
+  g_turns->hurry = g_turns->hurry - (end - start);
+  g_turns->due = std::max(g_turns->due.load(), end + times(*g_turns) * (end - start));
 }
 
 void give_turn(PyThreadState* ts) noexcept {

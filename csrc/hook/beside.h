@@ -24,6 +24,8 @@ void begin_compiling() noexcept;
 void end_compiling() noexcept;
 // Some thread compiles.
 bool any_compiles() noexcept;
+// The next seconds that calls wait for such threads are half of the time, not a tenth: what is made is known to pay.
+void hurry_compilers(double seconds) noexcept;
 // How long calls have waited for such threads, in seconds.
 double waited_for_compilers() noexcept;
 // In the child of a fork, which has none of these threads.

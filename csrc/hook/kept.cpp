@@ -18,6 +18,7 @@
 #include "hook/log.h"
 #include "kept/describe.h"
 #include "kept/kept.h"
+#include "record/pace.h"
 
 namespace pijit {
 namespace {
@@ -210,6 +211,7 @@ void look_ahead(Root& root) {
 
 bool find_kept(Root& root, cpython::Frame* frame) {
   if (keeping().on == 0 || keeping().directory.empty() || root.kept.asked) return false;
+  if (keeps_inputs()) return false;  // who asks for a graph needs the recording itself
   root.kept.asked = true;
   root.traces.clear();
   root.kept.found = 0;

@@ -1,4 +1,4 @@
-"""What compilers have made, and who won, for the next process (pijit/_kept.py has the directory).
+"""What compilers have made, what that took, and who won, for the next process (pijit/_kept.py has the directory).
 
 1. Code is kept of backends whose code travels as files, under a digest of all that was asked for: the graph, weights
    that are part of it, options, versions, the processor.
@@ -6,19 +6,25 @@
    file. Directory, table and files are this user's alone, or nothing is read.
 3. Who won the turns with native replay is kept by a digest of the segment's graph. The next process asks that backend
    alone, and measures nothing. Where it cannot be had, it is forgotten, and all are asked again.
-4. Whatever is wrong with these files, compilers compile, and a line of the log says why.
+4. The types of a segment's values are kept by a digest of its graph without types: to find them anew, torch imports
+   what takes seconds beside a program that runs.
+5. Whatever is wrong with these files, compilers compile, and a line of the log says why.
 """
 
+import contextlib
 import hashlib
 import json
 import logging
 import re
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from pijit import _kept
+from pijit.errors import ExportError
+from pijit.graph.build import types
 from pijit.graph.model import Graph
 
 _log = logging.getLogger("pijit")
@@ -35,7 +41,7 @@ class _Table:
     """The rows of the file, as they were read last.
 
     Attributes:
-        code: by key: the digest of the file, and the nodes that torch runs.
+        code: by key: the digest of the file, and of code the nodes that torch runs.
         won: by key: who answers.
     """
 
@@ -94,17 +100,74 @@ def key_of_job(directory: Path) -> str:
     return _digest(*(part for path in files for part in (path.name.encode(), path.read_bytes())))
 
 
-def fetch(key: str, made: Path) -> list[int] | None:
-    """Put the code that was kept into a directory; the nodes that torch runs, or None: there is none."""
+def _read(key: str, suffix: str = _kept.PLAN) -> tuple[bytes, list[int]] | None:
+    """What was kept under a key, and what the table has beside its digest; None: it is damaged, or not there."""
     known = _known().code.get(key)
     place = _kept.place()
     if known is None or place is None:
         return None
     digest, missing = known
-    data = _kept.read_own(place / f"{key}{_kept.PLAN}", _MOST_BYTES)
+    data = _kept.read_own(place / f"{key}{suffix}", _MOST_BYTES)
     if data is None or hashlib.sha256(data).hexdigest() != digest:
-        _log.debug("pijit: the code %s is damaged, or gone", key)
+        _log.debug("pijit: what was kept as %s is damaged, or gone", key)
         return None
+    return data, missing
+
+
+def _write(place: Path, key: str, data: bytes, missing: list[int], suffix: str = _kept.PLAN) -> None:
+    def add(table: _Table) -> None:
+        _kept.replace(place / f"{key}{suffix}", data)
+        _kept.note_written(place, len(data))
+        table.code.pop(key, None)
+        table.code[key] = hashlib.sha256(data).hexdigest(), missing
+
+    _change(place, add)
+
+
+def typed(graph: Graph, examples: Mapping[str, Any], dynamic: Any = None, free: Any = None) -> Graph:
+    """As `pijit.graph.build.types.typed`, which imports what takes longer than all else that a kept plan needs.
+
+    Types follow from the graph and from the forms of its tensors, so they are kept under a digest of these.
+    """
+    key = _key_of_types(graph, examples, dynamic, free) if is_on() else ""
+    if key and (found := _read(key, _kept.TYPES)) is not None:
+        with contextlib.suppress(ExportError):
+            return replace(Graph.from_json(found[0]), data=graph.data)
+    made = types.typed(graph, examples, dynamic, free)
+    place = _kept.place()
+    if key and place is not None:
+        text = made.to_json(weights="none")
+        if replace(Graph.from_json(text), data=made.data).to_json(weights="none") == text:
+            _write(place, key, text.encode(), [], _kept.TYPES)
+    return made
+
+
+def _key_of_types(graph: Graph, examples: Mapping[str, Any], dynamic: Any, free: Any) -> str:
+    """"": they are not kept."""
+    forms = [(name, _form_of(tensor)) for each in (graph.data, examples) for name, tensor in each.items()]
+    if any(form is None for _, form in forms):
+        return ""
+    asked = dynamic, None if free is None else sorted(free)
+    with contextlib.suppress(ExportError):
+        return _digest(b"types", graph.to_json(weights="none").encode(), repr((forms, asked)).encode())
+    return ""
+
+
+def _form_of(tensor: Any) -> tuple[Any, ...] | None:
+    """All that is seen of a tensor without data; None: it is more than sizes and strides."""
+    import torch
+
+    if type(tensor) not in {torch.Tensor, torch.nn.Parameter} or tensor.layout is not torch.strided:
+        return None
+    numbers = (*tensor.shape, -1, *tensor.stride(), -1, tensor.storage_offset())
+    return str(tensor.dtype), str(tensor.device), tensor.is_conj(), tensor.is_neg(), numbers
+
+
+def fetch(key: str, made: Path) -> list[int] | None:
+    """Put the code that was kept into a directory; the nodes that torch runs, or None: there is none."""
+    if (found := _read(key)) is None:
+        return None
+    data, missing = found
     heads, _, rest = data.partition(b"\n")
     files = json.loads(heads)["files"]
     for name, size in files:
@@ -127,15 +190,7 @@ def store(key: str, made: Path, missing: list[int]) -> None:
     if not all(map(_NAME.fullmatch, names)) or sum(map(len, contents)) > _MOST_BYTES // 2:
         return
     heads = json.dumps({"files": [(name, len(data)) for name, data in zip(names, contents, strict=True)]})
-    data = heads.encode() + b"\n" + b"".join(contents)
-
-    def add(table: _Table) -> None:
-        _kept.replace(place / f"{key}{_kept.PLAN}", data)
-        _kept.note_written(place, len(data))
-        table.code.pop(key, None)
-        table.code[key] = hashlib.sha256(data).hexdigest(), missing
-
-    _change(place, add)
+    _write(place, key, heads.encode() + b"\n" + b"".join(contents), missing)
 
 
 def _change(place: Path, change: Any) -> None:

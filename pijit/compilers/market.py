@@ -23,7 +23,7 @@ import os
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -198,6 +198,7 @@ class Market:
             torch.accelerator.current_stream(device).wait_event(event)
         if torch.get_num_threads() != offer.threads:  # of this thread: kernels add in another order with more of them
             torch.set_num_threads(offer.threads)
+        _hurry()
         if offer.place.trained or not self._is_for_free_sizes(offer):
             self._compile(offer)
 
@@ -216,7 +217,7 @@ class Market:
         candidates = list(self.candidates(offer.kinds()))
         try:
             with quietly:
-                segment = graph_of_segment(offer.place, offer.inputs)
+                segment = graph_of_segment(offer.place, offer.inputs, typed=_kept_plans.typed)
                 key = self._key(segment, candidates)
         except ExportError as error:
             for name, _, _ in candidates:
@@ -266,10 +267,15 @@ class Market:
         return _kept_plans.key_of_graph(segment.graph, asked)
 
     def winners(self, rows: "Sequence[SegmentRow]") -> dict[str, str]:
-        """Who answers for segments of one trace, by the keys under which it is kept, where that is settled."""
+        """Who answers for segments of one trace, by the keys under which it is kept, where that is settled.
+
+        While a compiler still works, whoever is the fastest so far has won nothing.
+        """
         found = {}
         for row in rows:
             for each in row["keys"]:
+                if each["awaits"]:
+                    continue
                 key = self._keys.get(((row["first"], row["last"]), each["key"]), "")
                 if key and each["state"] == "settled" and each["plans"]:
                     found[key] = each["plans"][0]["name"]
@@ -387,7 +393,7 @@ class Market:
         kind.tried += 1
         try:
             with quietly:
-                segment = graph_of_segment(offer.place, offer.inputs, free)
+                segment = graph_of_segment(offer.place, offer.inputs, free, _kept_plans.typed)
             plans = _free_sizes.Plans.of(form, free, segment)
         except ExportError as error:
             _log.info("pijit: no plan of free sizes: %s", error)
@@ -450,6 +456,16 @@ class Market:
             except BackendError as error:
                 row.state = str(error)
         _complete(offer.place)
+
+
+_HURRIED = 1.0  # seconds of the program
+
+
+@cache
+def _hurry() -> None:
+    """Who won in an earlier process wins time at once: calls give the first second of such work half of their time."""
+    if _kept_plans.any_winner():
+        _core.hurry_compilers(_HURRIED)
 
 
 def _end(offer: "_Offer") -> None:
@@ -586,15 +602,32 @@ def wait_for_all(seconds: float | None) -> bool:
         time.sleep(min(_LOOK, max(until - time.monotonic(), 0)))
 
 
+# Who won for roots that have died since the last write, by the keys under which it is kept.
+_winners_of_dead: dict[str, str] = {}
+
+
+def _winners_of(root: int) -> dict[str, str]:
+    """Who won in the market of a root, by the keys under which it is kept."""
+    found: dict[str, str] = {}
+    asked = _core.market_of(root)
+    if isinstance(asked := getattr(asked, "market", asked), Market) and asked.turns:
+        for trace in _core.root_traces(root):
+            found |= asked.winners([row for row in trace["segments"] if row["region"] is None])
+    return found
+
+
+def note_winners_of(root: int) -> None:
+    """Its function or object dies: who won is kept with the others."""
+    _winners_of_dead.update(_winners_of(root))
+
+
 def keep_winners(where: Path) -> None:
     """Keep who won the turns in all markets of roots; the caller has the lock of the directory."""
-    found: dict[str, str] = {}
+    found = dict(_winners_of_dead)
     for root in _core.kept_roots():
-        asked = _core.market_of(root)
-        if isinstance(asked := getattr(asked, "market", asked), Market) and asked.turns:
-            for trace in _core.root_traces(root):
-                found |= asked.winners([row for row in trace["segments"] if row["region"] is None])
+        found |= _winners_of(root)
     _kept_plans.note_winners(where, found)
+    _winners_of_dead.clear()
 
 
 def of(fn: object) -> Any:

@@ -62,7 +62,7 @@ def _clear(place: Path) -> str:
     if why := _kept.why_not(place):
         raise CacheError(f"nothing is removed: {why}")
     with _kept.locked(place):
-        all_files = _kept.files(place, _kept.SUFFIX, _kept.PLAN)
+        all_files = _kept.files(place, _kept.SUFFIX, _kept.PLAN, _kept.TYPES)
         (place / _kept_plans.TABLE).unlink(missing_ok=True)
         for path, _ in all_files:
             path.unlink(missing_ok=True)

@@ -9,7 +9,7 @@ A segment with effects (a training step) becomes operators as a captured call do
 as well, and its graph says what they and the gradients of leaves hold in the end.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -55,13 +55,16 @@ class SegmentGraph:
         return [*range(count), *(places.get(name) for name in self.effects)]
 
 
-def graph_of_segment(place: "Place", inputs: Sequence[Any], free: Any = None) -> SegmentGraph:
+def graph_of_segment(
+    place: "Place", inputs: Sequence[Any], free: Any = None, typed: Callable[..., Graph] = typed
+) -> SegmentGraph:
     """The graph of a segment under one key.
 
     Args:
         place: the segment and its key.
         inputs: tensors for the registers `place.free`, then for `place.written`.
         free: what stays open, as `pijit.compilers._free_sizes.Free`; None: nothing.
+        typed: in the place of `pijit.graph.build.types.typed`.
 
     Raises:
         ExportError: the trace is gone, an output is no tensor of the graph, or the gradients cannot be said in
@@ -70,17 +73,25 @@ def graph_of_segment(place: "Place", inputs: Sequence[Any], free: Any = None) ->
     data = place.data()
     if data is None:
         raise ExportError("the trace of this segment is gone")
-    return _SegmentBuilder(data, place, inputs, free).segment()
+    return _SegmentBuilder(data, place, inputs, free, typed).segment()
 
 
 class _SegmentBuilder(Builder):
     """Walks over the nodes of one segment."""
 
-    def __init__(self, data: Mapping[str, Any], place: "Place", inputs: Sequence[Any], free: Any) -> None:
+    def __init__(
+        self,
+        data: Mapping[str, Any],
+        place: "Place",
+        inputs: Sequence[Any],
+        free: Any,
+        typed: Callable[..., Graph],
+    ) -> None:
         first = data["frames"][0]["self"] if data["frames"] else None
         outermost = {"": first} if _torch_objects.is_module(first) else tops(None, data, (), {})
         super().__init__(data, data["name"], Modules(outermost), [], {})
         self._place_of_segment, self._given, self._free = place, tuple(inputs), free
+        self._with_types = typed
         self._objects = {row["register"]: row["object"] for row in data["inputs"] if row["object"] is not None}
 
     def segment(self) -> SegmentGraph:
@@ -106,10 +117,10 @@ class _SegmentBuilder(Builder):
             axes = None if self._free is None else {(graph.inputs[at].name, axis) for at, axis in self._free.axes}
             graph = training_steps.without_modes(graph)
             parts = self._partition(graph, given) if place.trained else None
-            return SegmentGraph(self._settled(typed(graph, given, False, axes)), partition=parts)
+            return SegmentGraph(self._settled(self._with_types(graph, given, False, axes)), partition=parts)
         if self._free is not None:
             raise ExportError("a training step has the sizes of the call")
-        graph = self._settled(typed(self._without_gradients(graph, given), given, False))
+        graph = self._settled(self._with_types(self._without_gradients(graph, given), given, False))
         return SegmentGraph(graph, self._updates_of(graph))
 
     @staticmethod

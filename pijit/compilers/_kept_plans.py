@@ -143,7 +143,7 @@ def typed(graph: Graph, examples: Mapping[str, Any], dynamic: Any = None, free: 
 
 
 def _key_of_types(graph: Graph, examples: Mapping[str, Any], dynamic: Any, free: Any) -> str:
-    """"": they are not kept."""
+    """The digest; "": they are not kept."""
     forms = [(name, _form_of(tensor)) for each in (graph.data, examples) for name, tensor in each.items()]
     if any(form is None for _, form in forms):
         return ""

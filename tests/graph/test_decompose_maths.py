@@ -26,7 +26,9 @@ def random(*sizes):
 
 MATRICES = random(3, 5, 5)
 POSITIVE = MATRICES @ MATRICES.mT + torch.eye(5)
+ATOL = torch.tensor([2.0, 0.1, 3.0])
 FIRST_IS_ZERO = torch.tensor([[0.0, 1, 2], [3, 0, 1], [1, 1, 0]])
+WHOLE = torch.tensor([[0, 4, -6, 9, 9], [12, 0, 8, 0, -3], [4, 4, 7, 12, 0]])
 LABELS = torch.tensor([1, 1, 2, 2, 2, 3, 1])
 
 # By the operator: calls of it.
@@ -69,13 +71,25 @@ CALLS = {
         (torch.eye(3) * -2,),
     ],
     "linalg_solve_triangular": [],
+    "linalg_svdvals": [(random(2, 6, 4),), (random(3, 5),), (random(4, 1),), (torch.zeros(3, 3),)],
+    "_linalg_svd": [(MATRICES,), (random(32, 32),)],
+    "_linalg_eigh": [(POSITIVE,), (MATRICES, "U"), (MATRICES, "L"), (torch.diag(torch.tensor([2.0, -2, 0, 1, 1])),)],
+    "linalg_pinv.atol_rtol_tensor": [(random(2, 6, 4),), (random(3, 5),), (random(5, 2) @ random(2, 4),)],
+    "linalg_matrix_exp": [(MATRICES,), (torch.zeros(2, 2),), (random(3, 3) * 4,)],
+    "linalg_lu": [(MATRICES,), (random(2, 6, 3),), (random(3, 6),), (FIRST_IS_ZERO,)],
+    "linalg_lu_factor": [(MATRICES,), (random(3, 6),)],
+    "gcd": [(WHOLE, WHOLE.flip(0)), (WHOLE, torch.tensor([[6]], dtype=torch.int16))],
+    "lcm": [(WHOLE, WHOLE.flip(0))],
+    "mode": [(WHOLE, 0), (WHOLE, 1, True), (WHOLE.float(),)],
+    "logspace": [(0, 2, 5), (1.5, -1, 1, 2.0)],
     "triangular_solve": [(random(3, 5, 2), POSITIVE), (random(3, 5, 2), POSITIVE, False, True, True)],
 }
 WORDS = {
     "linalg_solve_triangular": [
         ((POSITIVE, random(3, 5, 2)), {"upper": False}),
         ((POSITIVE, random(3, 2, 5)), {"upper": True, "left": False}),
-    ]
+    ],
+    "linalg_pinv.atol_rtol_tensor": [((random(4, 4),), {"rtol": torch.tensor(0.5)}), ((POSITIVE,), {"atol": ATOL})],
 }
 
 
@@ -125,6 +139,17 @@ ROWS = {
     "solve": (lambda x: torch.linalg.solve(x + 3 * torch.eye(4), x[..., :2]), (4, 4)),
     "cholesky": (lambda x: torch.linalg.cholesky(x @ x.mT + torch.eye(4)), (4, 4)),
     "qr": (lambda x: tuple(torch.linalg.qr(x)), (4, 3)),
+    "svdvals": (torch.linalg.svdvals, (4, 3)),
+    "eigvalsh": (lambda x: torch.linalg.eigvalsh(x + x.mT), (4, 4)),
+    "pinv": (torch.linalg.pinv, (3, 4)),
+    "matrix_exp": (torch.matrix_exp, (3, 3)),
+    "lu": (lambda x: tuple(torch.linalg.lu(x)), (4, 3)),
+    "gcd": (lambda x: torch.gcd((x * 9).long(), torch.tensor([6, 4, 0, -9])), (4,)),
+    "mode": (lambda x: x.round().mode(1).values, (7,)),
+    "spaces": (lambda x: (torch.linspace(0, 1, x.shape[0]), torch.logspace(0, 1, x.shape[0])), (2,)),
+    "allclose": (lambda x: (x * torch.allclose(x, x + 1e-9), x * torch.allclose(x, x + 1)), (2,)),
+    "numbers": (lambda x: x * math.gcd(x.shape[0], 6) + math.comb(x.shape[0], 2), (2,)),
+    "halves": (lambda x: torch.fft.irfft(torch.fft.rfft(x)), (4,)),
     "solve_triangular": (lambda x: torch.linalg.solve_triangular(x + 3 * torch.eye(4), x, upper=True), (4, 4)),
 }
 

@@ -239,18 +239,24 @@ class _Lowering:
             return made
         if not isinstance(made, Tensor):
             made = self.builder.const(made, value.dtype)
+        for each in made.parts or ():
+            self._shaped(each, value)
         if made.parts is not None:
             return made
         if value.dtype is not None and made.dtype != value.dtype:
             made = self.builder.cast(made, value.dtype)
         if made.number:
             made = self.builder.Identity(made)
+        self._shaped(made, value)
+        return made
+
+    def _shaped(self, made: Tensor, value: Value) -> None:
+        """The tensor has the sizes that are known of the value."""
         shape = self.shape(value)
         if shape is not None and made.const is None:
             own = made.shape if made.shape is not None and len(made.shape) == len(shape) else shape
             made.shape = tuple(a if isinstance(a, int) else b for a, b in zip(shape, own, strict=True))
             made.shape = tuple(b if a is None else a for a, b in zip(made.shape, shape, strict=True))
-        return made
 
     @staticmethod
     def info(tensor: Tensor) -> onnx.ValueInfoProto:

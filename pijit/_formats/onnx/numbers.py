@@ -8,9 +8,14 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
+from onnx import GraphProto, TensorProto, helper
+
 from pijit._formats.onnx import elementwise
 from pijit._formats.onnx.builder import Builder
 from pijit._formats.onnx.types import Tensor
+
+_INT = TensorProto.INT64
+_TYPES = {"turn": _INT, "go": TensorProto.BOOL, "one": _INT, "other": _INT}  # what a turn of a loop is given
 
 
 def _typed(o: Builder, *given: Any, dtype: str | None = None) -> list[Tensor]:
@@ -76,6 +81,26 @@ scalar_floor, scalar_ceil, scalar_trunc = (
     _number(getattr(math, name), lambda o, x, name=name: o.cast(getattr(elementwise, name)(o, x), "int64"), "float64")
     for name in ("floor", "ceil", "trunc")
 )
+
+
+def _greatest_divisor(o: Builder, x: Tensor, y: Tensor) -> Any:
+    """Of Euclid, in turns."""
+    names = {word: o.reserve(word) for word in ("turn", "go", "one", "other")}
+    one, other = (Tensor(o, names[word], "int64", (), number=True) for word in ("one", "other"))
+    body = GraphProto(name=o.reserve("divide"))
+    body.input.extend(helper.make_tensor_value_info(names[word], _TYPES[word], ()) for word in names)
+    with o.within() as nodes:
+        rest = o.Mod(one, other)
+        for each, kind in ((o.Not(o.Equal(rest, 0)), TensorProto.BOOL), (o.Identity(other), _INT), (rest, _INT)):
+            body.output.append(helper.make_tensor_value_info(each.name, kind, ()))
+        o.take({})
+        body.node.extend(nodes)
+    y = o.Abs(y)
+    made = o.add("Loop", None, o.Not(o.Equal(y, 0)), o.Abs(x), y, outputs=2, dtype="int64", shape=(), body=body)
+    return made[0]
+
+
+scalar_gcd = _number(math.gcd, _greatest_divisor, "int64")
 scalar_isqrt = _number(math.isqrt, lambda o, x: o.cast(o.Floor(o.Sqrt(x)), "int64"), "float64")
 
 

@@ -23,10 +23,59 @@ def _layers(
     return x.new_empty((*x.shape[:2], width)), *(each.new_empty(each.shape) for each in states)
 
 
+def _any_size(x: Any) -> Any:
+    """A size that the numbers in a tensor decide."""
+    from torch.fx.experimental.symbolic_shapes import _constrain_range_for_size
+
+    size = x.sum().item()
+    _constrain_range_for_size(size)
+    return size
+
+
+def _packed(x: Any, lengths: Any, batch_first: bool) -> Any:
+    return x.new_empty((_any_size(lengths), *x.shape[2:])), lengths.new_empty(_any_size(lengths))
+
+
+def _padded(x: Any, counts: Any, batch_first: bool, value: Any, length: Any = -1) -> Any:
+    batch, turns = _any_size(counts), counts.shape[0] if isinstance(length, int) and length < 0 else length
+    return x.new_empty((*((batch, turns) if batch_first else (turns, batch)), *x.shape[1:])), counts.new_empty(batch)
+
+
+def _packed_layers(
+    x: Any,
+    counts: Any,
+    states: Any,
+    weights: Any,
+    bias: bool,
+    layers: int,
+    dropout: float,
+    training: bool,
+    bidirectional: bool,
+) -> Any:
+    states = states if isinstance(states, list | tuple) else (states,)
+    width = states[0].shape[-1] * (2 if bidirectional else 1)
+    return x.new_empty((x.shape[0], width)), *(each.new_empty(each.shape) for each in states)
+
+
+# Sequences of several lengths.
+PACKED: Mapping[str, Callable[..., Any]] = {
+    "torch.ops.aten._pack_padded_sequence.default": _packed,
+    "torch.ops.aten._pad_packed_sequence.default": _padded,
+    **{f"torch.ops.aten.{name}.data": _packed_layers for name in ("lstm", "gru", "rnn_tanh", "rnn_relu")},
+}
 # Recurrent layers.
 RECURRENT: Mapping[str, Callable[..., Any]] = {
     f"torch.ops.aten.{name}.input": _layers for name in ("lstm", "gru", "rnn_tanh", "rnn_relu")
 }
+
+
+def _steps(start: Any, end: Any, steps: Any, *rest: Any, dtype: Any = None, device: Any = None, **more: Any) -> Any:
+    """Torch would fix the number of steps."""
+    import torch
+
+    return torch.empty(steps, dtype=dtype, device=device)
+
+
 # What torch does not know without data, or would fix the sizes of.
 _UNKNOWN = (
     *("cov.default", "corrcoef.default", "fake_quantize_per_tensor_affine.default", "kron.default"),
@@ -35,5 +84,8 @@ _UNKNOWN = (
 # By the paths of the operators.
 FORMS: Mapping[str, Callable[..., Any]] = {
     **RECURRENT,
+    **PACKED,
+    "torch.ops.aten.linspace.default": _steps,
+    "torch.ops.aten.logspace.default": _steps,
     **{f"torch.ops.aten.{name}": OWN[f"torch.ops.aten.{name}"] for name in _UNKNOWN},
 }

@@ -23,6 +23,7 @@ from pijit.graph.torch_calls import NUMBERS
 from pijit.graph.vocabulary.maths import OF_FLOATS
 
 UNKNOWN: Any = Opaque("a call")
+_MOST_FACTORS = 4
 Call = Callable[[Any, Mapping[str, Any], list[Any], dict[str, Any]], Any]
 
 
@@ -178,6 +179,36 @@ def _item(builder: Any, node: Mapping[str, Any], args: list[Any], named: dict[st
     return UNKNOWN if holds_opaque(index) else builder.operator(node, "tensor::getitem", [thing, index])
 
 
+def _combinations(builder: Any, node: Mapping[str, Any], args: list[Any], named: dict[str, Any]) -> Any:
+    """`math.comb(n, k)` of a size and a small number: n (n - 1) ... over k!."""
+    if (
+        len(args) != 2
+        or named
+        or not is_number(args[0])
+        or type(args[1]) is not int
+        or not 0 <= args[1] <= _MOST_FACTORS
+    ):
+        return UNKNOWN
+    made: Any = 1
+    for at in range(args[1]):
+        factor = builder.number(node, "scalar_subtract", [args[0], at], "int") if at else args[0]
+        made = builder.number(node, "scalar_multiply", [made, factor], "int") if at else factor
+    return builder.number(node, "scalar_floor_divide", [made, math.factorial(args[1])], "int")
+
+
+def _device_number(builder: Any, node: Mapping[str, Any], args: list[Any], named: dict[str, Any]) -> Any:
+    """`x.get_device()`: a graph stays on the devices of its call."""
+    device = args[0].device if len(args) == 1 and is_tensor(args[0]) else None
+    if device is None:
+        return UNKNOWN
+    return -1 if device == "cpu" else int(device.partition(":")[2] or 0)
+
+
+def _fields(builder: Any, node: Mapping[str, Any], args: list[Any], named: dict[str, Any]) -> Any:
+    """A tuple of torch with names for its items, made of these items: `torch.return_types.max((x, y))`."""
+    return args[0] if len(args) == 1 and not named and isinstance(args[0], tuple) else UNKNOWN
+
+
 def _numpy(function: Callable[..., Any]) -> Call:
     """A function of NumPy on constants has one result for good."""
 
@@ -259,6 +290,7 @@ def _whole(row: str) -> Call:
 _OF_PYTHON: dict[Any, Call] = {
     math.prod: _product,
     divmod: _divmod,
+    math.comb: _combinations,
     math.log: _logarithm,
     math.pow: _power,
     math.fabs: _absolute,
@@ -269,6 +301,16 @@ _OF_PYTHON: dict[Any, Call] = {
     **{function: _numbers(f"scalar_{function.__name__}", "int") for function in (math.floor, math.ceil)},
     **{function: _operation(function, row) for row, function in NUMBERS.items() if function in _OPERATORS},
 }
+
+
+def _of_tensors(torch: Any) -> dict[Any, Call]:
+    """Methods of tensors that are called by their names, and the classes of what torch returns."""
+    types = (each for each in vars(torch.return_types).values() if isinstance(each, type) and issubclass(each, tuple))
+    return {
+        torch._C.TensorBase.__getitem__: _item,
+        torch._C.TensorBase.get_device: _device_number,
+        **dict.fromkeys(types, _fields),
+    }
 
 
 def _of_einsum(torch: Any) -> dict[Any, Call]:
@@ -291,6 +333,7 @@ def _table(numpy: bool, torch: bool) -> dict[Any, Call]:
     if torch:
         found.update(creation.calls())
         found.update(_of_einsum(sys.modules["torch"]))
+        found.update(_of_tensors(sys.modules["torch"]))
     if numpy:
         found.update(_of_numpy(sys.modules["numpy"]))
     return found

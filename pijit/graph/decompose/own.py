@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from pijit.graph.decompose.own_maths import MATHS
+from pijit.graph.decompose.own_matrices import MATRICES
 
 
 def _multi_head_attention(
@@ -235,6 +236,22 @@ def _kthvalue(x: Any, k: int, axis: int = -1, keepdim: bool = False) -> Any:
     return made, place
 
 
+def _mode(x: Any, axis: int = -1, keepdim: bool = False) -> Any:
+    """The smallest of those that are there most often, and where the last of them is."""
+    import torch
+
+    if x.dim() == 0 or x.dtype == torch.bool:
+        raise NotImplementedError("of these")
+    x = x.movedim(axis, -1)
+    counts = (x.unsqueeze(-1) == x.unsqueeze(-2)).to(torch.int64).sum(-1)
+    greatest = math.inf if x.is_floating_point() else torch.iinfo(x.dtype).max
+    made = x.masked_fill(counts != counts.amax(-1, keepdim=True), greatest).amin(-1, keepdim=True)
+    places = torch.arange(x.shape[-1], device=x.device)
+    found = torch.where(x == made, places, 0).amax(-1, keepdim=True)
+    made, found = (each.movedim(-1, axis) for each in (made, found))
+    return (made, found) if keepdim else (made.squeeze(axis), found.squeeze(axis))
+
+
 def _logcumsumexp(x: Any, axis: int) -> Any:
     """Of a square of all pairs: sums up to each place lose nothing where numbers differ much."""
     import torch
@@ -313,6 +330,7 @@ def _rrelu(x: Any, lower: Any = 0.125, upper: Any = 1 / 3, training: bool = Fals
 # By the paths of the operators.
 OWN: Mapping[str, Callable[..., Any]] = {
     **MATHS,
+    **MATRICES,
     "torch.ops.aten._native_multi_head_attention.default": _multi_head_attention,
     "torch.ops.aten._transformer_encoder_layer_fwd.default": _encoder_layer,
     "torch.ops.aten.embedding_bag.padding_idx": _embedding_bag,
@@ -325,6 +343,7 @@ OWN: Mapping[str, Callable[..., Any]] = {
     "torch.ops.aten.median.dim": _median,
     "torch.ops.aten.median.default": _median_of_all,
     "torch.ops.aten.kthvalue.default": _kthvalue,
+    "torch.ops.aten.mode.default": _mode,
     "torch.ops.aten.logcumsumexp.default": _logcumsumexp,
     "torch.ops.aten.cumulative_trapezoid.dx": _cumulative_trapezoid,
     "torch.ops.aten.rrelu.default": _rrelu,

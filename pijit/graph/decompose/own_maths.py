@@ -1,4 +1,4 @@
-"""Decompositions of functions of mathematics, of scans and of matrices that torch does not have, in calls of torch.
+"""Decompositions of functions of mathematics and of scans that torch does not have, in calls of torch.
 
 Each takes the arguments of its operator. Approximations are as exact as float32.
 """
@@ -295,157 +295,20 @@ def _chain_matmul(matrices: Sequence[Any]) -> Any:
     return matrices[0] if len(matrices) == 1 else _multi_dot(matrices)
 
 
+def _logspace(
+    start: Any, end: Any, steps: Any, base: float = 10.0, *, dtype: Any = None, device: Any = None, **more: Any
+) -> Any:
+    import torch
+
+    step = (end - start) / torch.sym_max(steps - 1, 1)  # type: ignore[no-untyped-call]
+    made = base ** (torch.arange(steps, dtype=torch.float64, device=device) * step + start)
+    return made.to(torch.get_default_dtype() if dtype is None else dtype)
+
+
 def _allclose(x: Any, y: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> Any:
     import torch
 
     return torch.isclose(x, y, rtol, atol, equal_nan).all().item()
-
-
-# ---- Matrices: turn by turn, a few nodes for each column.
-
-_LARGEST = 32  # columns
-
-
-def _columns(x: Any) -> int:
-    """Their number, which is fixed thereby."""
-    count = int(x.shape[-1])
-    if count > _LARGEST or not x.is_floating_point():
-        raise NotImplementedError("large matrices")
-    return count
-
-
-def _eliminated(x: Any, right: Any) -> Any:
-    """What solves x @ made = right: Gauss and Jordan, with the largest pivot of each column."""
-    import torch
-
-    count = _columns(x)
-    rows = torch.cat([x, right], -1)
-    places = torch.arange(count, device=x.device).unsqueeze(-1)
-    for at in range(count):
-        column = rows.narrow(-1, at, 1)
-        largest = column.abs().masked_fill(places < at, -1.0).argmax(-2, keepdim=True)
-        chosen = places == largest  # moves up; what stood there moves down
-        pivot = (rows * chosen.to(x.dtype)).sum(-2, keepdim=True)
-        upper = rows.narrow(-2, at, 1)
-        rows = torch.where(chosen, upper, rows)
-        pivot = pivot / pivot.narrow(-1, at, 1)
-        rest = rows - rows.narrow(-1, at, 1) * pivot
-        rows = torch.where(places == at, pivot, rest)
-    return rows.narrow(-1, count, rows.shape[-1] - count)
-
-
-def _sign_and_log_of_determinant(x: Any) -> Any:
-    """Of the pivots of Gauss."""
-    import torch
-
-    count = _columns(x)
-    places = torch.arange(count, device=x.device).unsqueeze(-1)
-    rows, sign, size = x, torch.ones_like(x[..., 0, 0]), torch.zeros_like(x[..., 0, 0])
-    for at in range(count):
-        largest = rows.narrow(-1, at, 1).abs().masked_fill(places < at, -1.0).argmax(-2, keepdim=True)
-        chosen = places == largest
-        line = (rows * chosen.to(x.dtype)).sum(-2, keepdim=True)
-        rows = torch.where(chosen, rows.narrow(-2, at, 1), rows)
-        pivot = line.narrow(-1, at, 1)
-        flat = pivot.squeeze(-1).squeeze(-1)
-        swapped = (largest != at).squeeze(-1).squeeze(-1)
-        sign = sign * flat.sign() * torch.where(swapped, -1.0, 1.0).to(x.dtype)
-        size = size + flat.abs().log()
-        factors = rows.narrow(-1, at, 1) / torch.where(pivot == 0, 1.0, pivot)
-        rows = torch.where(places > at, rows - factors * line, rows)
-    return sign, size, None, None
-
-
-def _inverse(x: Any) -> Any:
-    import torch
-
-    return _eliminated(x, torch.eye(_columns(x), dtype=x.dtype, device=x.device).expand_as(x))
-
-
-def _inverse_and_info(x: Any, check_errors: bool = False) -> Any:
-    return _inverse(x), None
-
-
-def _solve(x: Any, right: Any, left: bool = True) -> Any:
-    if not left:
-        return _solve(x.mT, right.mT).mT
-    sizes = zip(reversed(right.shape), reversed(x.shape[:-1]), strict=False)  # the last first: it tells most often
-    if right.dim() == 1 or (right.dim() == x.dim() - 1 and all(one == other for one, other in sizes)):
-        return _solve(x, right.unsqueeze(-1)).squeeze(-1)
-    return _eliminated(*_of_one_batch(x, right))
-
-
-def _of_one_batch(x: Any, y: Any) -> Any:
-    """Matrices, with as many in either."""
-    import torch
-
-    if x.dim() == 2 and y.dim() == 2:
-        return x, y
-    batch = torch.broadcast_shapes(x.shape[:-2], y.shape[:-2])  # type: ignore[no-untyped-call]
-    return tuple(each.expand(*batch, *each.shape[-2:]) for each in (x, y))
-
-
-def _cholesky(x: Any, upper: bool = False) -> Any:
-    import torch
-
-    count = _columns(x)
-    places = torch.arange(count, device=x.device).unsqueeze(-1)
-    columns = []
-    rest = x
-    for at in range(count):
-        column = rest.narrow(-1, at, 1)
-        column = column / column.narrow(-2, at, 1).sqrt()
-        column = torch.where(places < at, 0.0, column)
-        rest = rest - column @ column.mT
-        columns.append(column)
-    made = torch.cat(columns, -1)
-    return made.mT if upper else made
-
-
-def _qr(x: Any, mode: str = "reduced") -> Any:
-    """By Householder's reflections, with the signs of LAPACK."""
-    import torch
-
-    columns, rows = _columns(x), _columns(x.mT)
-    count = min(rows, columns)
-    places = torch.arange(rows, device=x.device).unsqueeze(-1)
-    turned, upper = torch.eye(rows, dtype=x.dtype, device=x.device).expand(*x.shape[:-1], rows), x
-    for at in range(min(count, rows - 1)):
-        column = torch.where(places < at, 0.0, upper.narrow(-1, at, 1))
-        head = column.narrow(-2, at, 1)
-        length = (column * column).sum(-2, keepdim=True).sqrt()
-        sign = torch.where(head < 0, -1.0, 1.0)
-        tail = (column * (places > at).to(x.dtype)).abs().sum(-2, keepdim=True)
-        mirror = torch.where(places == at, head + sign * length, column)
-        norm = (mirror * mirror).sum(-2, keepdim=True)
-        factor = torch.where(tail == 0, 0.0, 2 / torch.where(norm == 0, 1.0, norm))
-        upper = upper - factor * mirror @ (mirror.mT @ upper)
-        turned = turned - factor * (turned @ mirror) @ mirror.mT
-    if mode == "r":
-        return torch.zeros(0, dtype=x.dtype, device=x.device), upper.narrow(-2, 0, count).triu()
-    kept = rows if mode == "complete" else count
-    return turned.narrow(-1, 0, kept), upper.narrow(-2, 0, kept).triu()
-
-
-def _triangular(x: Any, right: Any, upper: bool, left: bool, unit: bool) -> Any:
-    import torch
-
-    if not left:
-        return _triangular(x.mT, right.mT, not upper, True, unit).mT
-    x = x.triu() if upper else x.tril()
-    if unit:
-        eye = torch.eye(_columns(x), dtype=x.dtype, device=x.device)
-        x = x * (1 - eye) + eye
-    return _solve(x, right)
-
-
-def _solve_triangular(x: Any, right: Any, *, upper: bool, left: bool = True, unitriangular: bool = False) -> Any:
-    return _triangular(x, right, upper, left, unitriangular)
-
-
-def _triangular_solve(right: Any, x: Any, upper: bool = True, transpose: bool = False, unit: bool = False) -> Any:
-    made = _triangular(x.mT, right, not upper, True, unit) if transpose else _triangular(x, right, upper, True, unit)
-    return made, x
 
 
 # By the paths of the operators.
@@ -469,21 +332,12 @@ MATHS: Mapping[str, Callable[..., Any]] = {
     "torch.ops.aten.index_reduce.default": _index_reduce,
     "torch.ops.aten.diagonal_scatter.default": _diagonal_scatter,
     "torch.ops.aten.histc.default": _histogram,
-    "torch.ops.aten._linalg_slogdet.default": _sign_and_log_of_determinant,
     "torch.ops.aten._pdist_forward.default": _pairwise_distances,
     "torch.ops.aten.kron.default": _kron,
     "torch.ops.aten.take_along_dim.default": _take_along,
     "torch.ops.aten.vander.default": _vander,
     "torch.ops.aten.linalg_multi_dot.default": _multi_dot,
     "torch.ops.aten.chain_matmul.default": _chain_matmul,
+    "torch.ops.aten.logspace.default": _logspace,
     "torch.ops.aten.allclose.default": _allclose,
-    "torch.ops.aten.linalg_inv.default": _inverse,
-    "torch.ops.aten.inverse.default": _inverse,
-    "torch.ops.aten.linalg_inv_ex.default": _inverse_and_info,
-    "torch.ops.aten.linalg_solve.default": _solve,
-    "torch.ops.aten.linalg_cholesky.default": _cholesky,
-    "torch.ops.aten.cholesky.default": _cholesky,
-    "torch.ops.aten.linalg_qr.default": _qr,
-    "torch.ops.aten.linalg_solve_triangular.default": _solve_triangular,
-    "torch.ops.aten.triangular_solve.default": _triangular_solve,
 }

@@ -20,7 +20,7 @@ from pijit.graph.torch_run import torch_caller
 # What torch says of numbers in a decomposition, which is none of the computation.
 _SAID = frozenset({"aten::sym_constrain_range", "aten::sym_constrain_range_for_size", "aten::_assert_scalar"})
 # Numbers that are read of a tensor.
-_ITEMS = {"SymInt": "int", "SymFloat": "float"}
+_ITEMS = {"SymInt": "int", "SymFloat": "float", "SymBool": "bool"}
 # What changes the shape of a tensor itself, and what gives another one: later nodes take the result of either.
 _SHAPES = {
     "aten::transpose_": "torch.ops.aten.transpose.int",
@@ -28,8 +28,8 @@ _SHAPES = {
     "aten::squeeze_": "torch.ops.aten.squeeze.default",
     "aten::t_": "torch.ops.aten.t.default",
 }
-# Constants come through these.
-_LIFTS = frozenset({"aten::lift_fresh_copy", "aten::lift_fresh"})
+# Constants come through these, with what they are.
+_LIFTS = frozenset({"aten::lift_fresh_copy", "aten::lift_fresh", "aten::detach_"})
 
 
 @dataclass

@@ -63,7 +63,7 @@ class InLoop {
  private:
   static constexpr uint64_t kSettle = 64;               // turns before the first that count
   static constexpr uint64_t kSoon = 2, kRarest = 4096;  // turns before it is asked for again, least and most
-  static constexpr uint64_t kFewReplays = 8;            // and after fewer replays it is asked for more rarely
+  static constexpr uint64_t kFewReplays = 3;            // and after fewer replays it is asked for more rarely
   static constexpr uint32_t kOthers = 16;               // times that another call comes, before turns are counted by it
   static constexpr uint32_t kAbsent = 64;               // other calls, after which it is not awaited any more
   static constexpr double kLongTurn = 0.5;              // seconds

@@ -173,6 +173,45 @@ def test_formats_have_both_ways(name: str, format: str) -> None:
         close(program(x), run(x), bits=format != "onnx")
 
 
+BIAS = torch.tensor([0.5, -2.0])
+
+
+def attention(kind: str) -> Any:
+    flex = pytest.importorskip("torch.nn.attention.flex_attention")
+    if kind == "mask":
+        mask = flex.create_block_mask(lambda b, h, i, j: i >= j, None, None, 8, 8, device="cpu")
+        return lambda x: flex.flex_attention(x, x * 2, x + 1, block_mask=mask)
+    if kind == "groups":
+        return lambda x: flex.flex_attention(x, x[:, :1], x[:, :1], enable_gqa=True, scale=0.3, return_lse=True)
+    if kind == "scores":
+        return lambda x: flex.flex_attention(x, x, x, score_mod=lambda s, b, h, i, j: s + BIAS[h] * (i - j) * 0.1)
+
+    def closed_over(x: Any) -> Any:
+        shift = x.mean()
+        return flex.flex_attention(x, x, x, score_mod=lambda s, b, h, i, j: torch.where(i >= j, s + shift, -9.0)) + 1
+
+    return closed_over
+
+
+@pytest.mark.sampled(2)
+@pytest.mark.parametrize("kind", ["scores", "mask", "closed over", "groups"])
+def test_attention_with_functions_of_the_program_is_the_operators_that_it_computes_with(kind: str) -> None:
+    program = attention(kind)
+    calls = [torch.randn(n, 2, 8, 16, generator=torch.Generator().manual_seed(n)) for n in (2, 3)]
+    calls += [torch.randn(2, 2, 12, 16)] * (kind != "mask")  # whose size is that of the sequence
+    graph = pijit.graph.capture(program, calls[0])
+    assert graph.is_neutral
+    assert not graph.breaks
+    exported = pijit.export(graph, format="fx")
+    session = pytest.importorskip("onnxruntime").InferenceSession(
+        pijit.export(graph, format="onnx").SerializeToString()
+    )
+    for x in calls:
+        close(program(x), exported(x), bits=True)
+        close(program(x), graph.run(x.numpy(), framework="numpy"), bits=False)
+        close(program(x), session.run(None, {session.get_inputs()[0].name: x.numpy()}), bits=False)
+
+
 def test_an_associative_scan_fixes_sizes() -> None:
     """Torch takes it apart for those of the call."""
     with pytest.raises(ExportError, match=r"higher_order.py:\d+: dynamic= names axis 0 of 'x', whose size a decision"):

@@ -13,6 +13,7 @@ import functools
 import gc
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from types import CellType, CodeType, FunctionType
 from typing import Any
@@ -59,7 +60,8 @@ class Called:
     def run(self, values: Mapping[str, Any]) -> Any:
         args = [self._made(each, values) for each in self.args]
         kwargs = {name: self._made(each, values) for name, each in self.kwargs.items()}
-        return _taken(self.function(*args, **kwargs), self.paths)
+        with _attention_as_operators():
+            return _taken(self.function(*args, **kwargs), self.paths)
 
     def may_hold(self) -> Callable[[Any], bool]:
         """Whether what is traced may have a tensor for a constant: it is there for good, or tracing makes it."""
@@ -107,14 +109,26 @@ class Called:
                 cells = [each.cell_contents for each in thing.__closure__ or () if _is_set(each)]
                 names = [thing.__globals__.get(name) for name in thing.__code__.co_names]
                 pending += [*cells, *names, *(thing.__defaults__ or ())]
+            elif isinstance(thing, tuple | list):
+                pending += thing
+            elif type(thing).__module__.startswith("torch.nn.attention"):  # masks
+                pending += vars(thing).values()
 
     def _constants(self, value: Any) -> Iterator[Any]:
         found = self.content(value)
         if found[0] == "const":
             yield found[1]
             return
+        if found[0] == "function":
+            yield from self._named(*map(self.content, found[1:3]))
         for part in self._parts(value):
             yield from self._constants(part)
+
+    @staticmethod
+    def _named(code: Any, space: Any) -> Iterator[Any]:
+        """What a function that the call has made knows by a name of its module."""
+        if code[0] == space[0] == "const" and isinstance(code[1], CodeType) and isinstance(space[1], dict):
+            yield from (space[1].get(name) for name in code[1].co_names)
 
     def _made(self, value: Any, values: Mapping[str, Any]) -> Any:
         """The object for a value of the trace, around what stands for values of the graph."""
@@ -154,6 +168,29 @@ class Called:
         if isinstance(given, int | float | bool | str | type(None)):
             return given
         raise Unable(f"it is given what cannot be made once more ({kind})")
+
+
+@contextmanager
+def _attention_as_operators() -> Iterator[None]:
+    """Torch traces what `flex_attention` computes with, as it runs without a compiler, in the place of a call of it."""
+    module: Any = sys.modules.get("torch._higher_order_ops.flex_attention")
+    if module is None:
+        yield
+        return
+    table, mode = module.flex_attention.python_key_table, module.ProxyTorchDispatchMode
+
+    def traced(tracing: Any, *args: Any, **kwargs: Any) -> Any:
+        with tracing:
+            return module.math_attention(*args, **kwargs)
+
+    before = table[mode]
+    table[mode] = traced
+    module.flex_attention._dispatch_cache.clear()
+    try:
+        yield
+    finally:
+        table[mode] = before
+        module.flex_attention._dispatch_cache.clear()
 
 
 def results(data: Mapping[str, Any], out: int) -> list[tuple[tuple[Any, ...], int]]:

@@ -308,7 +308,7 @@ class Creation(Base):
         return self.xp.broadcast_to(self._as(value, self._dtype(dtype, x.dtype)), as_tuple(shape))
 
     def astype(self, x: Any, dtype: Any = None, device: Any = None, copy: bool = False) -> Any:
-        return self._as(x, self._dtype(dtype, x.dtype))
+        return self._as(x, self._dtype(dtype, _types.dtype_of(x)))
 
     def type_as(self, x: Any, y: Any) -> Any:
         return self._as(x, y.dtype)

@@ -1,8 +1,8 @@
 """What bench/graphs.py captures: models, layers, programs and operators with inputs of two sizes; and the verdicts.
 
-A verdict of a format is "same" (every bit is equal at both sizes), "close" (within 1e-4), "fixed" (right at the size
-of the capture, to which an input is declared to be fixed), "random" (torch draws numbers that other frameworks do not),
-"refused: ..." (an ExportError), "wrong: ..." or "error: ...".
+A verdict of a format is "same" (every bit is equal at both sizes), "close" (within 1e-4), "fixed" (right for two inputs
+of the size of the capture, to which an input is declared to be fixed), "random" (torch draws numbers that other
+frameworks do not), "refused: ..." (an ExportError), "wrong: ..." or "error: ...".
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ WAYS = ("split", "keep", "assume")
 
 
 class Subject(NamedTuple):
-    """What makes a function, and its arguments by number (0 and 1: those of the capture, and others)."""
+    """What makes a function, and its arguments by seed and size (0: those of the capture)."""
 
     make: Callable[[], Any]
-    given: Callable[[int], tuple[tuple[Any, ...], dict[str, Any]]]
+    given: Callable[[int, int], tuple[tuple[Any, ...], dict[str, Any]]]
     training: bool = False
 
 
@@ -62,8 +62,8 @@ def subject(part: str, name: str) -> Subject:
 
 
 def _model(name: str) -> Subject:
-    def given(at: int) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        made = zoo.inputs(name, at, batch=2 + at, length=zoo.LENGTH - 3 * at)
+    def given(seed: int, size: int) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        made = zoo.inputs(name, seed, batch=2 + size, length=zoo.LENGTH - 3 * size)
         return ((made["x"],), {}) if "x" in made else ((), made)
 
     return Subject(lambda: zoo.build(name), given)
@@ -76,9 +76,9 @@ def _layer(name: str) -> Subject:
     kind, _, mode = name.rpartition(", ")
     make, inputs = LAYERS[kind]
 
-    def given(at: int) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        torch.manual_seed(at)
-        return inputs(2 + at), {}
+    def given(seed: int, size: int) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        torch.manual_seed(seed)
+        return inputs(2 + size), {}
 
     return Subject(lambda: make().train(mode == "training"), given, mode == "training")
 
@@ -86,7 +86,9 @@ def _layer(name: str) -> Subject:
 def _program(name: str) -> Subject:
     import hand_written
 
-    return Subject(lambda: hand_written.made(name), lambda at: (hand_written.given(name, 3 + 2 * at), {}))
+    return Subject(
+        lambda: hand_written.made(name), lambda seed, size: (hand_written.given(name, 3 + 2 * size, seed), {})
+    )
 
 
 def _operator(text: str) -> Subject:
@@ -94,8 +96,8 @@ def _operator(text: str) -> Subject:
 
     function, taken = one_operator_programs.program(text)
 
-    def given(at: int) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        made = one_operator_programs.inputs(at, 3 + 2 * at)
+    def given(seed: int, size: int) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        made = one_operator_programs.inputs(seed, 3 + 2 * size)
         return tuple(made[name] for name in taken), {}
 
     return Subject(lambda: function, given)
@@ -116,7 +118,7 @@ def judged(part: str, name: str, formats: list[str]) -> dict[str, Any]:
         expected = []
         for at in (0, 1):
             try:
-                expected.append(_called(_fresh(found), found.given(at)))
+                expected.append(_called(_fresh(found), found.given(at, at)))
             except Exception as error:  # a program of one size
                 if not at:
                     return row | {"invalid": f"{type(error).__name__}: {error}"[:200]}
@@ -131,7 +133,7 @@ def judged(part: str, name: str, formats: list[str]) -> dict[str, Any]:
             }
         else:
             row["breaks"] = [graph]
-        drawn = found.training and not _same(expected[0], _called(_fresh(found), found.given(0), seed=7))
+        drawn = found.training and not _same(expected[0], _called(_fresh(found), found.given(0, 0), seed=7))
         for format in formats:
             if drawn and format not in EXACT:
                 row["formats"][format] = "random"
@@ -164,7 +166,7 @@ def _captured(found: Subject) -> tuple[Any, str]:
     graph: Any = None
     for way in WAYS:
         try:
-            made = captured(_fresh(found), *found.given(0), decisions=way)
+            made = captured(_fresh(found), *found.given(0, 0), decisions=way)
         except Exception as error:  # "keep" does not take all
             graph = graph or f"{type(error).__name__}: {error}"[:300]
             continue
@@ -209,14 +211,16 @@ def _verdict(graph: Any, format: str, found: Subject, expected: list[list[Any]])
             if not at or graph.written:
                 _restore(graph, found)
                 run = RUNNERS[format](graph)
-            args, kwargs = found.given(at)
-            given = dict(zip((value.name for value in graph.inputs), args, strict=False)) | kwargs
-            if at and not _is_free(graph, given):
-                return "fixed"
+            given = _by_name(graph, found.given(at, at))
+            free = not at or _is_free(graph, given)
+            if not free:  # other numbers of the one size that is left
+                given, right = _by_name(graph, found.given(2, 0)), _called(_fresh(found), found.given(2, 0))
             made = _called(run, (tuple(given[value.name] for value in graph.inputs), {}))
             away = gap(right, made)
             if away > (0 if format in EXACT else CLOSE):
                 return f"wrong: call {at}: {away:.2g}"
+            if not free:
+                return "fixed"
             largest = max(largest, away)
     except ExportError as error:
         return f"refused: call {at}: {error}"[:300]
@@ -225,6 +229,12 @@ def _verdict(graph: Any, format: str, found: Subject, expected: list[list[Any]])
             return f"refused: call {at}: {error}"[:300]  # the model says that the call goes another way
         return f"error: {type(error).__name__}: {error}".replace("\n", " ")[:300]
     return "close" if largest else "same"
+
+
+def _by_name(graph: Any, arguments: tuple[tuple[Any, ...], dict[str, Any]]) -> dict[str, Any]:
+    """Arguments by the names of the inputs."""
+    args, kwargs = arguments
+    return dict(zip((value.name for value in graph.inputs), args, strict=False)) | kwargs
 
 
 def _restore(graph: Any, found: Subject) -> None:

@@ -33,6 +33,7 @@ import exported_cpp
 import graph_subjects
 import zoo
 from graph_subjects import FORMATS
+from one_operator_programs import OUTSIDE
 
 PARTS = ("zoo", "layers", "programs", "operators", "cpp")
 TITLES = {
@@ -203,6 +204,24 @@ def summary(rows: list[dict[str, Any]], formats: list[str]) -> list[list[str]]:
     return table
 
 
+def of_operators(rows: list[dict[str, Any]], formats: list[str]) -> list[list[str]]:
+    """The table of programs of one operator: a row for each format."""
+    table = []
+    for format in formats:
+        outside = {**OUTSIDE[""], **OUTSIDE.get(format, {})}
+        inside = [row for row in rows if row["part"] == "operators" and row["name"] not in outside]
+        left_out = sum(row["part"] == "operators" and row["name"] in outside for row in rows)
+        right = sum(is_right(row, format) for row in inside)
+        fixed = sum(row["formats"].get(format) == "fixed" for row in inside)
+        refused = sum(kind(row["formats"].get(format, "")) == "refused" for row in inside)
+        share = f"{100 * (right + fixed) / max(len(inside), 1):.1f} %"
+        table.append([format, *map(str, (len(inside), right, fixed)), share, str(refused), str(left_out)])
+    return table
+
+
+OPERATORS_HEAD = ["format", "programs", "right at two sizes", "right at one size", "right", "refused", "outside"]
+
+
 def heads(formats: list[str]) -> list[str]:
     """Of the columns of the table."""
     return ["", "subjects", "whole", *formats, "random", "fixed size", "refused", "other errors", "wrong"]
@@ -243,6 +262,23 @@ def page(rows: list[dict[str, Any]], formats: list[str], cpp: list[dict[str, Any
         equal = sum(bool(row.get("equal")) for row in cpp)
         parts += [
             f"Of the zoo a sample of {len(cpp)} was compiled as C++ programs: {equal} give the same bits.",
+            "",
+        ]
+    if any(row["part"] == "operators" for row in rows):
+        parts += [
+            "## Programs of one operator",
+            "",
+            "`right at one size`: the graph says that it is for the size of the capture, and is right there for two",
+            "inputs. What a format cannot hold at all is `outside` of it, and not counted; all of it is refused.",
+            "",
+            _table([OPERATORS_HEAD, *of_operators(rows, formats)]),
+            "| outside of | program | why |",
+            "| --- | --- | --- |",
+            *(
+                f"| {format or 'all'} | `{name}` | {why} |"
+                for format, members in OUTSIDE.items()
+                for name, why in members.items()
+            ),
             "",
         ]
     parts += ["## What is not right", "", "| subject | formats | verdict |", "| --- | --- | --- |"]
@@ -304,6 +340,8 @@ def main() -> None:
     missing = len(zoo.MODELS) - len(graph_subjects.names("zoo"))
     print(f"\n{missing} models are of packages that are not installed; {time.perf_counter() - began:.0f} s")
     print(_table([heads(options.formats), *summary(rows, options.formats)]))
+    if "operators" in options.parts:
+        print(_table([OPERATORS_HEAD, *of_operators(rows, options.formats)]))
     print(BARS)
     print(dict(Counter(row["way"] for row in rows)), "ways of capturing decisions")
     keep(options.json, known, cpp)

@@ -499,9 +499,9 @@ def made(name: str) -> Any:
     return found.eval() if isinstance(found, nn.Module) else found
 
 
-def given(name: str, n: int) -> tuple[Any, ...]:
-    """Its inputs."""
-    torch.manual_seed(n)
+def given(name: str, n: int, seed: int = 0) -> tuple[Any, ...]:
+    """Its inputs of a size."""
+    torch.manual_seed(100 * seed + n)
     return PROGRAMS[name].inputs(n)
 
 

@@ -73,6 +73,25 @@ def _read() -> Iterator[tuple[str, str]]:
 
 
 PROGRAMS = list(_read())
+
+_LEAVES = "the values leave torch, and Python computes with them"
+# What a format cannot hold, and why; "" has what is in none. Each is refused, with its line where it has one.
+OUTSIDE: dict[str, dict[str, str]] = {
+    "": {
+        **dict.fromkeys(("x.tolist()", "x.tolist()[0]", "x + sum(x[0].tolist())"), _LEAVES),
+        **dict.fromkeys(("x.numpy()", "np.asarray(x).sum()", "x.apply_(abs)", "x.map_(y, lambda a, b: a)"), _LEAVES),
+        "str(x.dtype)": "it gives a text, and a graph gives tensors and numbers",
+    },
+    "onnx": {
+        "torch.nextafter(x, y)": "no operator of ONNX 21 looks at the bits of a number",
+        "x.as_strided((2, 2), (1, 2))": "where numbers lie in memory is known to torch alone",
+        "F.fractional_max_pool2d(a, 2, output_size=2)[:0]": "torch draws random numbers",
+    },
+    "jax": {
+        "x.as_strided((2, 2), (1, 2))": "where numbers lie in memory is known to torch alone",
+        "F.fractional_max_pool2d(a, 2, output_size=2)[:0]": "torch draws random numbers",
+    },
+}
 GROUPS = list(dict.fromkeys(group for group, _ in PROGRAMS))
 FORMATS = ("fx", "numpy", "onnx")
 EXACT = {"fx", "torch"}

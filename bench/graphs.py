@@ -8,8 +8,8 @@ write them by hand, and programs of one operator; `cpp` compiles models of the z
 Each is captured once and goes through every format (graph_subjects.py has the verdicts). Models of packages that are
 not installed are left out, and counted. Printed is a line for each subject that is not right everywhere, then a table
 with the bar of each number. `--sample N` takes every Nth subject, and `--page` writes docs/graphs.md, which says what
-was run. `--json FILE` keeps the rows as they come; those that are in the file are not judged again, so a run that was
-cut goes on.
+was run. `--json FILE` keeps the rows as they come. Those that are in the file are judged in formats that they lack, so
+a run that was cut goes on, and another one adds formats. `--sample 0` judges nothing and tells what the file has.
 """
 
 from __future__ import annotations
@@ -54,18 +54,17 @@ CPP_MODELS = 6  # of a run over all of the zoo: one takes half a minute
 class Worker:
     """A process that judges subjects one after another; a new one takes the place of one that died."""
 
-    def __init__(self, formats: list[str]) -> None:
-        self.formats = formats
+    def __init__(self) -> None:
         self.process: Any = None
 
-    def judge(self, part: str, name: str) -> dict[str, Any]:
+    def judge(self, part: str, name: str, formats: list[str]) -> dict[str, Any]:
         """The row of a subject."""
         if self.process is None:
-            command = [sys.executable, __file__, "--worker", "--formats", *self.formats]
+            command = [sys.executable, __file__, "--worker"]
             self.process = subprocess.Popen(
                 command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
             )
-        self.process.stdin.write(json.dumps([part, name]) + "\n")
+        self.process.stdin.write(json.dumps([part, name, formats]) + "\n")
         self.process.stdin.flush()
         with concurrent.futures.ThreadPoolExecutor(1) as reader:
             line = reader.submit(self.process.stdout.readline)
@@ -80,7 +79,7 @@ class Worker:
         why = f"error: the process ended with {self.process.wait()}"
         self.process = None
         failed = {"way": "split", "breaks": [why], "foreign": [], "nodes": 0, "seconds": 0.0}
-        return {"part": part, "name": name, **failed, "formats": dict.fromkeys(self.formats, why)}
+        return {"part": part, "name": name, **failed, "formats": dict.fromkeys(formats, why)}
 
     def close(self) -> None:
         """Ends the process."""
@@ -89,12 +88,12 @@ class Worker:
             self.process.wait()
 
 
-def work(formats: list[str]) -> None:
+def work() -> None:
     """Reads subjects from the input and prints their rows."""
     out = sys.stdout
     sys.stdout = sys.stderr  # programs print
     for line in sys.stdin:
-        part, name = json.loads(line)
+        part, name, formats = json.loads(line)
         try:
             row = graph_subjects.judged(part, name, formats)
         except Exception as error:
@@ -104,13 +103,13 @@ def work(formats: list[str]) -> None:
         print(json.dumps(row), file=out, flush=True)
 
 
-def judged(subjects: list[tuple[str, str]], formats: list[str], jobs: int) -> Iterator[dict[str, Any]]:
-    """The rows of subjects, in their order."""
+def judged(subjects: list[tuple[str, str, list[str]]], jobs: int) -> Iterator[dict[str, Any]]:
+    """The rows of subjects in formats, in their order."""
     workers: queue.Queue[Worker] = queue.Queue()
     for _ in range(jobs):
-        workers.put(Worker(formats))
+        workers.put(Worker())
 
-    def one(subject: tuple[str, str]) -> dict[str, Any]:
+    def one(subject: tuple[str, str, list[str]]) -> dict[str, Any]:
         worker = workers.get()
         try:
             return worker.judge(*subject)
@@ -188,9 +187,11 @@ def summary(rows: list[dict[str, Any]], formats: list[str]) -> list[list[str]]:
     for part, members in groups.items():
         if not members or (part not in TITLES and len({row["part"] for row in members}) == 1):
             continue
-        counts = [sum(map(is_whole, members))]
+        counts: list[Any] = [sum(map(is_whole, members))]
         for format in formats:
-            counts.append(sum(is_right(row, format) for row in members))
+            judged_in = sum(format in row["formats"] for row in members)
+            right = sum(is_right(row, format) for row in members)
+            counts.append(right if judged_in == len(members) else f"{right} of {judged_in}")
         drawn = sum("random" in row["formats"].values() for row in members)
         fixed = sum("fixed" in row["formats"].values() for row in members)
         refused = sum(any(kind(each) == "refused" for each in row["formats"].values()) for row in members)
@@ -209,8 +210,9 @@ def of_operators(rows: list[dict[str, Any]], formats: list[str]) -> list[list[st
     table = []
     for format in formats:
         outside = {**OUTSIDE[""], **OUTSIDE.get(format, {})}
-        inside = [row for row in rows if row["part"] == "operators" and row["name"] not in outside]
-        left_out = sum(row["part"] == "operators" and row["name"] in outside for row in rows)
+        every = [row for row in rows if row["part"] == "operators" and format in row["formats"]]
+        inside = [row for row in every if row["name"] not in outside]
+        left_out = len(every) - len(inside)
         right = sum(is_right(row, format) for row in inside)
         fixed = sum(row["formats"].get(format) == "fixed" for row in inside)
         refused = sum(kind(row["formats"].get(format, "")) == "refused" for row in inside)
@@ -300,6 +302,13 @@ def _table(cells: list[list[str]]) -> str:
     return "\n".join("| " + " | ".join(row) + " |" for row in rows) + "\n"
 
 
+def _lacking(row: dict[str, Any] | None, formats: list[str]) -> list[str]:
+    """The formats in which a subject is not judged yet."""
+    if row is None:
+        return formats
+    return [] if "invalid" in row else [format for format in formats if format not in row["formats"]]
+
+
 def main() -> None:
     """Judges the subjects and prints what is not right, and the table."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
@@ -313,24 +322,27 @@ def main() -> None:
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.worker:
-        work(options.formats)
+        work()
         return
     began = time.perf_counter()
     wanted = [
         (part, name)
         for part in options.parts
         if part != "cpp"
-        for name in graph_subjects.names(part)[:: options.sample]
+        for name in (graph_subjects.names(part)[:: options.sample] if options.sample else ())
         if options.only in name
     ]
     kept = options.json is not None and options.json.exists()
     known = {(row["part"], row["name"]): row for row in (json.loads(options.json.read_text())["rows"] if kept else ())}
-    for row in judged([subject for subject in wanted if subject not in known], options.formats, options.jobs):
-        known[row["part"], row["name"]] = row
+    lacking = [(*subject, _lacking(known.get(subject), options.formats)) for subject in wanted]
+    for row in judged([each for each in lacking if each[2]], options.jobs):
+        before = known.get((row["part"], row["name"]), row)
+        known[row["part"], row["name"]] = row | {"formats": {**before["formats"], **row["formats"]}}
         keep(options.json, known, [])
         for line in lines(row) if "invalid" not in row else ():
             print(line, flush=True)
-    rows = [row for subject in wanted if "invalid" not in (row := known[subject])]
+    told = wanted if options.sample else list(known)
+    rows = [row for subject in told if "invalid" not in (row := known[subject])]
     cpp = []
     if "cpp" in options.parts:
         models = [name for name in graph_subjects.names("zoo") if options.only in name]

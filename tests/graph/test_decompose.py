@@ -199,7 +199,17 @@ def through_one_that_is_kept(x):
     return y, v
 
 
-@pytest.mark.parametrize("fn", [through_squeeze, through_several, through_one_that_is_kept])
+def through_diagonals(x):
+    y = x[:, 0].clone()
+    y.diagonal().add_(1)
+    y.diagonal(2).zero_()
+    y.diagonal(-1).mul_(3)
+    y.diagonal(1, 1, 0).add_(5)
+    y.t().diagonal()[:2].fill_(7)
+    return y
+
+
+@pytest.mark.parametrize("fn", [through_squeeze, through_several, through_one_that_is_kept, through_diagonals])
 def test_writes_through_views_of_free_sizes(fn):
     graph = pijit.graph.capture(fn, torch.randn(3, 1, 4))
     pure = graph.functional()

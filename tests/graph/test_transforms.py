@@ -61,7 +61,22 @@ def mapped_over_another_axis(x: Any) -> Any:
     return func.vmap(lambda column, scale: column * scale, in_dims=(1, None), out_dims=1)(x, x[0, 0])
 
 
+def mapped_twice(x: Any) -> Any:
+    return func.vmap(func.vmap(lambda number: number * 2))(x)
+
+
+def sized_inside(x: Any) -> Any:
+    return func.vmap(lambda row: row / row.shape[0] + row.numel() * row.dim())(x)
+
+
+def jacobian(x: Any) -> Any:
+    return func.jacrev(lambda x: (x @ W).sin())(x[0])
+
+
 WHOLE = [
+    mapped_twice,
+    sized_inside,
+    jacobian,
     mapped,
     mapped_over_another_axis,
     gradient,

@@ -27,6 +27,12 @@ PREFIX = "torch::_C._functorch."
 ENGINE = "level::engine"
 # What these give is wrapped no more by the level that is the last one.
 _UNWRAP = {f"{PREFIX}_remove_batch_dim", f"{PREFIX}_unwrap_for_grad"}
+# What asks for the form of a tensor.
+_OF_SHAPES: Mapping[str, Callable[..., Any]] = {
+    "size": lambda x, axis: x.shape[axis],
+    "numel": lambda x: x.numel(),
+    "ndim": lambda x: x.dim(),
+}
 _WORDS = {"_vmap_increment_nesting": "vmap", "_grad_increment_nesting": "grad", "_jvp_increment_nesting": "jvp"}
 
 
@@ -115,6 +121,8 @@ class Stretch:
         elif node.op == "check":
             if resolve(node.arguments["x"], known) != node.arguments["expected"]:
                 raise RuntimeError("a size of another kind")
+        elif node.op in _OF_SHAPES:  # operators for it have no rule for a tensor of a level
+            bind(node, _OF_SHAPES[node.op](*(resolve(each, known) for each in node.arguments.values())), known)
         elif node.op.startswith("python::"):
             raise RuntimeError(f"{node.op.removeprefix('python::')} stands in it")
         else:

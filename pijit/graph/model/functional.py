@@ -6,8 +6,9 @@ parameter holds at the end stands in `Graph.updates`. (The way is that of torch'
 """
 
 import math
+import operator
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -18,6 +19,12 @@ from pijit.graph.vocabulary import hidden_writes, rows
 
 # Where the names differ by more than the sign of what writes.
 _OTHERWISE = {"aten::bernoulli_.float": "aten::bernoulli.p", "aten::normal_": "aten::normal_functional"}
+# Rows of numbers that are known.
+_COMPUTED: Mapping[str, Callable[..., Any]] = {
+    "scalar_negative": operator.neg,
+    "scalar_max": max,
+    "scalar_add": operator.add,
+}
 
 
 def functional(graph: Graph) -> Graph:
@@ -238,6 +245,10 @@ class _Functional:
         elif (index := _index(view)) is not None:
             arguments = {"x": self._value(source), "index": index, "value": value}
             self._nodes.append(Node("setitem", arguments, (out,), **place))
+        elif view.op == "diagonal" and source.shape is not None and len(source.shape) == 2:
+            index = self._diagonal(self._arguments(view), value, place)
+            arguments = {"x": self._value(source), "index": index, "value": value}
+            self._nodes.append(Node("setitem", arguments, (out,), **place))
         elif view.op in SWAPS:
             self._nodes.append(replace(view, arguments={**view.arguments, "x": value}, results=(out,), aliases=()))
         elif view.op == "permute_dims" and isinstance(order := view.arguments.get("axes"), tuple):
@@ -247,6 +258,29 @@ class _Functional:
         else:
             raise self._no_way(writer, f"writes to what {view.op} has given")
         return out
+
+    def _diagonal(self, view: Mapping[str, Any], value: Value, place: dict[str, Any]) -> tuple[Value, ...]:
+        """The index of a diagonal of a matrix: its rows and columns."""
+
+        def number(op: str, **taken: Any) -> Any:
+            if not any(isinstance(each, Value) for each in taken.values()):
+                return _COMPUTED[op](*taken.values())
+            made = self._fresh(Value("number", "int"))
+            self._nodes.append(Node(op, taken, (made,), **place))
+            return made
+
+        count, offset = number("size", x=value, axis=0), view.get("offset", 0)
+        down = number("scalar_max", x=number("scalar_negative", x=offset), y=0)
+        right = number("scalar_max", x=offset, y=0)
+        index = []
+        for start in (down, right) if view.get("axis1", 0) % 2 == 0 else (right, down):
+            places = self._fresh(Value("places", "tensor", "result", "int64", value.shape, value.device))
+            stop = number("scalar_add", x=start, y=count)
+            self._nodes.append(
+                Node("arange", {"start": start, "stop": stop}, (places,), origin="aten::arange.start", **place)
+            )
+            index.append(places)
+        return tuple(index)
 
     @staticmethod
     def _no_way(node: Node, why: str) -> ExportError:

@@ -321,3 +321,17 @@ def test_without_writes(name: str):
             assert_same(updates.get(value.name, before), array)
         assert value.role == "input"
         assert isinstance(value, Value)
+
+
+def with_arrays(x: torch.Tensor) -> Any:
+    steps = torch.from_numpy(np.arange(4.0, dtype=np.float32))
+    ones = torch.tensor(np.ones(4, np.dtype("int32")) * 3)
+    return x * steps + ones, torch.from_numpy(np.array([1, 2, 3, 4], float)) * x
+
+
+def test_arrays_of_numpy_in_a_dtype_are_constants() -> None:
+    graph = capture(with_arrays, torch.randn(3, 4))
+    assert not graph.breaks
+    for size in (3, 5):
+        x = torch.randn(size, 4)
+        assert_same(graph.run(x), with_arrays(x))

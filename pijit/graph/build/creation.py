@@ -30,6 +30,8 @@ def _is_tensor(argument: Any) -> bool:
 def constant(builder: Any, row: Mapping[str, Any], known: Known) -> Any:
     """The tensor of an array of NumPy that is the same in each call."""
     torch = sys.modules["torch"]
+    if not hasattr(known.made, "shape"):  # a dtype
+        return UNKNOWN
     try:
         tensor = torch.from_numpy(known.made.copy())
     except TypeError:

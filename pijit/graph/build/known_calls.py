@@ -225,6 +225,16 @@ def _numpy(function: Callable[..., Any]) -> Call:
     return call
 
 
+def is_dtype(thing: Any) -> bool:
+    """A dtype as NumPy takes it, that is not one of torch."""
+    numpy = sys.modules.get("numpy")
+    if numpy is None:
+        return False
+    return isinstance(thing, numpy.dtype) or (
+        isinstance(thing, type) and issubclass(thing, (numpy.generic, bool, int, float))
+    )
+
+
 def _is_of_graph(thing: Any) -> bool:
     if isinstance(thing, tuple | list):
         return any(map(_is_of_graph, thing))
@@ -236,13 +246,13 @@ def known(made: Any) -> Any:
     numpy = sys.modules["numpy"]
     if isinstance(made, numpy.generic) and isinstance(number := made.item(), bool | int | float):
         return number
-    return Known(made) if isinstance(made, numpy.ndarray) else made
+    return Known(made) if isinstance(made, numpy.ndarray | numpy.dtype) else made
 
 
 # By name in NumPy: functions that only compute with what they are given, and copies into what was made of constants.
 _OF_NUMPY = (
     "array asarray arange empty zeros ones full linspace eye copyto int8 int16 int32 int64 uint8 float32 float64 bool_ "
-    "sqrt exp log log2 log10 sin cos tan tanh floor ceil prod sum stack concatenate reshape maximum minimum power"
+    "dtype sqrt exp log log2 log10 sin cos tan tanh floor ceil prod sum stack concatenate reshape maximum minimum power"
 )
 # By name in NumPy: rows of numbers.
 _NUMBERS_OF_NUMPY = {

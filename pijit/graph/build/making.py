@@ -5,7 +5,7 @@ from typing import Any
 
 from pijit.graph import vocabulary
 from pijit.graph.build import creation, known_calls, python_calls, trace_rows
-from pijit.graph.build.opaque_objects import Opaque, plain
+from pijit.graph.build.opaque_objects import Known, Opaque, plain
 from pijit.graph.model import Value
 from pijit.graph.torch_calls import NUMBERS
 
@@ -54,13 +54,17 @@ class Making:
             names = names if isinstance(names, tuple) else ()
             first = len(operands) - len(names)
             positional, named = operands[:first], dict(zip(names, operands[first:], strict=True))
-        given = {name: self._argument(each) for name, each in named.items()}
-        made = call(self, row, [self._argument(each) for each in positional], given)
+        given = {name: self._known_or_argument(each) for name, each in named.items()}
+        made = call(self, row, [self._known_or_argument(each) for each in positional], given)
         if made is known_calls.UNKNOWN:
             return False
         for register in trace_rows.outs(row):
             self._registers[register] = made
         return True
+
+    def _known_or_argument(self, value: Any) -> Any:
+        """What a graph has for a value; a dtype of NumPy is the same in each call, as its arrays are."""
+        return Known(value[1]) if value[0] == "const" and known_calls.is_dtype(value[1]) else self._argument(value)
 
     def _makes_tensor(self, row: Mapping[str, Any], call: Mapping[str, Any]) -> bool:
         """A callable of torch that makes a tensor of what it is given: `torch.tensor([n, 2.5])`."""

@@ -15,7 +15,7 @@ class Opaque:
 
 
 class Known(Opaque):
-    """An array of NumPy that is the same in each call."""
+    """An array of NumPy, or a dtype of one, that is the same in each call."""
 
     def __init__(self, made: Any) -> None:
         super().__init__("an array of NumPy", called=True)

@@ -43,6 +43,7 @@ TITLES = {
     "operators": "programs of one operator",
 }
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "graphs.md"
+BY_HAND = "## Layers that repeat"  # from there on the page is not made of rows
 RIGHT = ("same", "close")
 LONGEST = 600  # seconds of a subject
 CPP_MODELS = 6  # of a run over all of the zoo: one takes half a minute
@@ -359,7 +360,9 @@ def main() -> None:
     keep(options.json, known, cpp)
     if options.page:
         words = [each for before, each in itertools.pairwise(sys.argv) if "--json" not in (before, each)]
-        PAGE.write_text(page(rows, options.formats, cpp, missing, " ".join(["python bench/graphs.py", *words])))
+        written = page(rows, options.formats, cpp, missing, " ".join(["python bench/graphs.py", *words]))
+        _, heading, kept_by_hand = PAGE.read_text().partition(BY_HAND)
+        PAGE.write_text("\n".join([written, heading + kept_by_hand]) if heading else written)
 
 
 if __name__ == "__main__":

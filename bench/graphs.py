@@ -217,12 +217,13 @@ def of_operators(rows: list[dict[str, Any]], formats: list[str]) -> list[list[st
         right = sum(is_right(row, format) for row in inside)
         fixed = sum(row["formats"].get(format) == "fixed" for row in inside)
         refused = sum(kind(row["formats"].get(format, "")) == "refused" for row in inside)
-        share = f"{100 * (right + fixed) / max(len(inside), 1):.1f} %"
-        table.append([format, *map(str, (len(inside), right, fixed)), share, str(refused), str(left_out)])
+        shares = (f"{100 * (right + fixed) / max(len(each), 1):.1f} %" for each in (inside, every))
+        table.append([format, *map(str, (len(inside), right, fixed)), *shares, str(refused), str(left_out)])
     return table
 
 
-OPERATORS_HEAD = ["format", "programs", "right at two sizes", "right at one size", "right", "refused", "outside"]
+OPERATORS_HEAD = ["format", "programs", "right at two sizes", "right at one size"]
+OPERATORS_HEAD += ["right", "right of all", "refused", "outside"]
 
 
 def heads(formats: list[str]) -> list[str]:
@@ -272,7 +273,8 @@ def page(rows: list[dict[str, Any]], formats: list[str], cpp: list[dict[str, Any
             "## Programs of one operator",
             "",
             "`right at one size`: the graph says that it is for the size of the capture, and is right there for two",
-            "inputs. What a format cannot hold at all is `outside` of it, and not counted; all of it is refused.",
+            "inputs. What a format cannot hold at all is `outside` of it: it is refused, and `right of all` alone",
+            "counts it.",
             "",
             _table([OPERATORS_HEAD, *of_operators(rows, formats)]),
             "| outside of | program | why |",

@@ -1,5 +1,7 @@
 """Indices as torch takes them: a graph gives the bits of the program in torch, and its numbers in JAX and NumPy."""
 
+import operator
+
 import numpy as np
 import pytest
 
@@ -101,6 +103,23 @@ def rows(count):
 @pytest.mark.parametrize("name", READS)
 def test_a_list_is_one_index(name):
     check(READS[name], rows(4), rows(6), rows(2))
+
+
+# Calls of the method by its name, which a replay leaves to CPython.
+CALLED = {
+    "getitem(x, [0, -1])": lambda x: operator.getitem(x, [0, -1]),
+    "x.__getitem__([0, -1])": lambda x: x.__getitem__([0, -1]),
+    "x.__getitem__([])": lambda x: x.__getitem__([]),
+    "x.__getitem__(([0, 1], [1, 2]))": lambda x: x.__getitem__(([0, 1], [1, 2])),
+    "x.__getitem__([[0, 1], [1, 0]])": lambda x: x.__getitem__([[0, 1], [1, 0]]),
+    "x[0].__getitem__([True, False, True])": lambda x: x[0].__getitem__([True, False, True]),
+}
+
+
+@pytest.mark.filterwarnings("ignore:Using a non-tuple sequence")
+@pytest.mark.parametrize("name", CALLED)
+def test_a_list_is_one_index_of_a_call(name):
+    check(CALLED[name], rows(4), rows(6), rows(2))
 
 
 # Lists that torch takes for tuples, and warns of at each call.

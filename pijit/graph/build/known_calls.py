@@ -176,6 +176,8 @@ def _item(builder: Any, node: Mapping[str, Any], args: list[Any], named: dict[st
     if not is_tensor(thing):
         return UNKNOWN
     index = creation.with_constants(builder, node, index)
+    if isinstance(index, list) and all(map(is_number, index)):
+        index = (index,)  # a list of numbers is one item of an index; torch takes others for tuples
     return UNKNOWN if holds_opaque(index) else builder.operator(node, "tensor::getitem", [thing, index])
 
 

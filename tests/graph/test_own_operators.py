@@ -36,6 +36,8 @@ LIBRARY = torch.library.Library("own_operators", "FRAGMENT")
 LIBRARY.define("both(Tensor x, int n=2) -> (Tensor, Tensor)")
 LIBRARY.impl("both", lambda x, n=2: (x * n, x + n), "CPU")
 torch.library.register_fake("own_operators::both", lambda x, n=2: (torch.empty_like(x), torch.empty_like(x)))
+LIBRARY.define("broken(Tensor x) -> Tensor")
+LIBRARY.impl("broken", lambda x: x + 1, "CPU")
 LIBRARY.define("made_of_others(Tensor x) -> Tensor")
 LIBRARY.impl("made_of_others", lambda x: (x * 4).relu(), "CompositeImplicitAutograd")
 LIBRARY.define("either.one(Tensor x, int n) -> Tensor")
@@ -176,3 +178,15 @@ def test_forms_of_arrays_and_onnx():
 def test_wrong_use(op, given, says):
     with pytest.raises(UsageError, match=says):
         pijit.register_lowering(op, **given)
+
+
+@torch.library.register_fake("own_operators::broken")
+def without_data(x):
+    raise ValueError("nothing is known")
+
+
+def test_an_error_of_a_form_without_data_is_one_of_the_export_with_its_line():
+    with pytest.raises(
+        ExportError, match=r"test_own_operators\.py:\d+: own_operators::broken runs, .*nothing is known"
+    ):
+        pijit.graph.capture(lambda x: torch.ops.own_operators.broken(x) * 2, torch.ones(2, 3))

@@ -10,7 +10,7 @@ from pijit import _adapters, _core, _left_whole, _torch_objects
 from pijit._config import OFF, WHY_OFF
 from pijit._roots import add_second, function_of
 from pijit._usage_errors import check_thing
-from pijit.errors import ExportError
+from pijit.errors import ExportError, PijitError
 from pijit.graph.build import autocast, autograd, functions, operators, training_steps, transforms
 from pijit.graph.build.arguments import Leaf, leaves
 from pijit.graph.build.builder import Builder, Decisions
@@ -102,8 +102,9 @@ def captured(
         examples = {leaf.name: leaf.tensor for leaf in found}
         graph = autocast.expanded(graph, modes, {**graph.data, **examples}, builder.applied)
         if not training_steps.needs_expansion(graph):
-            graph = typed(training_steps.without_modes(graph), examples, dynamic)
-            return with_paths(functions.expanded(graph, builder.applied, lambda graph: typed(graph, examples, dynamic)))
+            graph = _typed(training_steps.without_modes(graph), examples, dynamic)
+            retyped = functions.expanded(graph, builder.applied, lambda graph: _typed(graph, examples, dynamic))
+            return with_paths(retyped)
         training_steps.check_stores(builder.stores, graph, builder.sources)
         tensors = {**graph.data, **examples}
         trained = {name for name, tensor in tensors.items() if _torch_objects.is_trained(tensor)}
@@ -111,7 +112,22 @@ def captured(
             graph = autograd.expanded(graph, autograd.Call(before, tensors, trained, enabled, builder.complete))
         except autograd.Unable as why:
             graph = training_steps.split_there(graph, str(why))
-        return with_paths(typed(graph, examples, False))
+        return with_paths(_typed(graph, examples, False))
+
+
+def _typed(graph: Graph, examples: Mapping[str, Any], dynamic: Any) -> Graph:
+    """The graph with types; `ExportError` where an operator has none for tensors without data, though it ran."""
+    try:
+        return typed(graph, examples, dynamic)
+    except PijitError:
+        raise
+    except Exception as error:  # whatever torch raises, or the program's own form of an operator
+        where = next(iter(getattr(error, "__notes__", ())), graph.name)
+        said = f"{type(error).__name__}: {str(error).strip()}".partition("\n")[0]
+        raise ExportError(
+            f"{where} runs, but torch cannot say what it gives for tensors without data: {said}; "
+            "an operator of your own needs a form for these (`register_fake`); else move the call out of the function"
+        ) from error
 
 
 @contextmanager

@@ -16,7 +16,7 @@ from typing import Any
 
 from pijit.graph.build.asked_sizes import Asked
 from pijit.graph.build.forms_without_data import FORMS
-from pijit.graph.model import Graph, Node, Slice, Value, replaced, values_of
+from pijit.graph.model import Graph, Node, Slice, Value, place_of, replaced, values_of
 from pijit.graph.model.branches import given, graphs_of, is_branch, kind_of, outputs_of
 from pijit.graph.run import bind
 from pijit.graph.torch_calls import NUMBERS
@@ -373,6 +373,8 @@ class _Typing:
             if not known:
                 self._asked.fits(node, error)
             if not known and not (node.is_foreign and _has_no_form(error)):
+                if not isinstance(error, _Distinct):
+                    error.add_note(f"{place_of(node)}{node.origin or node.op}")
                 raise
             values.update((value.name, None) for value in node.results if value is not None)
             return

@@ -703,6 +703,10 @@ class Builder(Making):
         registers = (side[1] for side in trace_rows.sides(row) if side[0] == "reg")
         return any(name in self._of_data for name in values) or any(each in self._of_python for each in registers)
 
+    def is_of_data(self, argument: Any) -> bool:
+        """The data of tensors decides it."""
+        return isinstance(argument, Value) and argument.name in self._of_data
+
     def _is_new(self, value: Any) -> bool:
         """The call itself has made the object, so that no later call finds what is stored there."""
         return value[0] == "reg" and value[1] in self._new

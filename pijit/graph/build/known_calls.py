@@ -182,14 +182,10 @@ def _item(builder: Any, node: Mapping[str, Any], args: list[Any], named: dict[st
 
 
 def _combinations(builder: Any, node: Mapping[str, Any], args: list[Any], named: dict[str, Any]) -> Any:
-    """`math.comb(n, k)` of a size and a small number: n (n - 1) ... over k!."""
-    if (
-        len(args) != 2
-        or named
-        or not is_number(args[0])
-        or type(args[1]) is not int
-        or not 0 <= args[1] <= _MOST_FACTORS
-    ):
+    """`math.comb(n, k)` of a size and a small number: n (n - 1) ... over k!. Below 0, as data may be, it raises."""
+    if len(args) != 2 or named or not is_number(args[0]) or builder.is_of_data(args[0]):
+        return UNKNOWN
+    if type(args[1]) is not int or not 0 <= args[1] <= _MOST_FACTORS:
         return UNKNOWN
     made: Any = 1
     for at in range(args[1]):

@@ -532,7 +532,7 @@ def set_keeping(directory: str, environment: str) -> None:
 kept_heading: str  # the first line of each file of traces
 
 def set_writer(call: Callable[[], object] | None, every: float = 0.0) -> None:
-    """Who is called where something was recorded, with so many seconds, or more, between two calls."""
+    """Who is called a second after something was recorded, then after twice as long each time, to `every` seconds."""
 
 def set_unpacker(call: Callable[[], object]) -> None:
     """`zlib.decompressobj`."""

@@ -1,8 +1,8 @@
 """Traces that outlive the process: where their files are, under what they were made, and how they are written.
 
 The core reads a file where a call is about to be recorded (csrc/hook/kept.h). Here they are written: at the end of the
-process, and by a thread that begins where something was recorded and the last write is a minute ago, and that ends when
-it has written. So a program that is killed has left what it knew, and one that forks has no thread to warn of.
+process, and by a thread that begins a while after something was recorded, a second to a minute, and that ends when it
+has written. So a program that is killed has left what it knew, and one that forks has no thread to warn of.
 
 1. Only this user can write there: a directory with the mode 0700 that belongs to the user, and files that are no links.
 2. A file is made beside its place and moved there. Each trace has its size and digest, so what is damaged is seen.
@@ -38,7 +38,9 @@ PLAN, TYPES = ".plan", ".types"  # what compilers have made, and types of graphs
 SIZE = "size"  # bytes of all files
 LAST = "last.json"  # what the last process has found
 MOST_TRACES = 16  # of one function, from all processes
-EVERY = 60.0  # seconds between two writes, but for the one at the end
+EVERY = (
+    60.0  # seconds between two writes, at most; there is a second before the first one, then twice as long each time
+)
 _DAY = 86400
 _LEAST, _SHARE = 0.05, 0.05  # seconds, or of those of the process, that writing may take
 _MOST_DEAD = 256  # functions and objects that have died since the last write, of which traces are written

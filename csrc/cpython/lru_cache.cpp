@@ -2,6 +2,7 @@
 #include "cpython/lru_cache.h"
 
 #include <cstddef>
+#include <cstring>
 
 #include "common/imports.h"
 
@@ -45,6 +46,24 @@ PyTypeObject* lru_cache_type() noexcept {
 LruCache lru_cache_of(PyObject* function) noexcept {
   const auto* layout = reinterpret_cast<Layout*>(function);
   return {layout->results, offsetof(Layout, results), layout->typed != 0, layout->maxsize > 0, layout->maxsize == 0};
+}
+
+PyObject* cached_function(PyObject* function) noexcept {
+  return reinterpret_cast<Layout*>(function)->function;
+}
+
+// No name leads to the class of links.
+bool is_link(PyTypeObject* type) noexcept {
+  return type->tp_basicsize == sizeof(Link) && std::strcmp(type->tp_name, "functools._lru_list_elem") == 0;
+}
+
+bool is_cache(PyTypeObject* type) noexcept {
+  return type == lru_cache_type() || (lru_cache_type() != nullptr && is_link(type));
+}
+
+bool is_cache_slot(PyTypeObject* type, Py_ssize_t offset) noexcept {
+  if (!is_cache(type)) return false;
+  return offset == (is_link(type) ? kLinkResult : static_cast<Py_ssize_t>(offsetof(Layout, results)));
 }
 
 bool is_cache_of_types(PyObject* callable) noexcept {

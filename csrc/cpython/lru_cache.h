@@ -16,6 +16,12 @@ struct LruCache {
   bool empty;                 // it keeps nothing
 };
 LruCache lru_cache_of(PyObject* function) noexcept;
+// What such a function computes with, borrowed.
+PyObject* cached_function(PyObject* function) noexcept;
+// The class is that of cached functions, or of the links that they keep results in.
+bool is_cache(PyTypeObject* type) noexcept;
+// Where one of these has the dict of results, or a result.
+bool is_cache_slot(PyTypeObject* type, Py_ssize_t offset) noexcept;
 bool is_cache_of_types(PyObject* callable) noexcept;  // the module typing remembers its own types in it
 inline constexpr Py_ssize_t kLinkResult = sizeof(PyObject) + 2 * sizeof(void*) + sizeof(Py_hash_t) + sizeof(PyObject*);
 

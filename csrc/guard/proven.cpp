@@ -64,7 +64,7 @@ class Walk {
     if (guard.op == GuardOp::kDict && guard.count == 0 && guard.aux != 0) add_items(guard, subject);
   }
 
-  // The classes of arguments, and of what is made of such.
+  // The classes of arguments, of what calls give, and of what is made in the call.
   void add_classes() {
     std::unordered_set<PyObject*> classes;
     const auto want = [&](PyObject* type) {
@@ -74,6 +74,7 @@ class Walk {
       if (guard.op == GuardOp::kType || guard.op == GuardOp::kInstance) want(guard.expected);
       if (guard.op == GuardOp::kTypeVersion && guard.expected == nullptr) want(guard.subject.object());
     }
+    for (const RegInfo& reg : trace_.regs) want(reinterpret_cast<PyObject*>(reg.type));
     for (const Virtual& object : trace_.virtuals) want(reinterpret_cast<PyObject*>(object.type));
     for (size_t i = 0; trace_.tensors != nullptr && i < trace_.tensors->size(); ++i)
       want(reinterpret_cast<PyObject*>(trace_.tensors->facts(i).type));

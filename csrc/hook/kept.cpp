@@ -234,14 +234,14 @@ bool find_kept(Root& root, cpython::Frame* frame) {
 void note_unwritten() noexcept {
   Keeping& all = keeping();
   if (!all.writer) return;
-  all.due = std::min(all.due, all.written + all.every);
+  all.due = std::min(all.due, now() + all.pause);
   write_if_due(now());
 }
 
 void write_if_due(double time) noexcept {
   Keeping& all = keeping();
   if (time < all.due) return;
-  all.written = time;
+  all.pause = std::min(2 * all.pause, all.every);
   all.due = Keeping::kNever;
   const SavedError error;
   const Ref done = Ref::steal(!all.writer ? nullptr : PyObject_CallNoArgs(all.writer.get()));

@@ -22,8 +22,9 @@ struct Keeping {
   std::string directory;               // which Python has found to be this user's alone; empty: there is none
   std::string environment;             // versions and options without which a trace is another
   Ref writer;                          // is called where something is to be written by now; null: nobody is
-  double every = 0;                    // seconds between two calls, at least
-  double written = 0, due = kNever;    // when that was last, and when it will be; seconds of now()
+  double every = 0;                    // seconds between two calls, at most where something is to be written
+  double pause = 0;                    // before the next one: a second at first, then twice as long each time
+  double due = kNever;                 // when that will be; seconds of now()
   Ref unpacker;                        // makes what decompresses a file; null: there is none
   uint64_t hits = 0, misses = 0;       // files that gave a trace, and those that were not there or gave none
   // What became of the first roots that were looked for.

@@ -7,6 +7,8 @@
 #include <utility>
 
 #include "cpython/classes.h"
+#include "cpython/keys.h"
+#include "cpython/lru_cache.h"
 #include "cpython/objects.h"
 
 namespace pijit {
@@ -71,7 +73,7 @@ PyObject* value_under_object(PyObject* dict, PyObject* wanted) noexcept {
   PyObject *key = nullptr, *value = nullptr;
   Py_ssize_t at = 0;
   while (wanted != nullptr && PyDict_Check(dict) && PyDict_Next(dict, &at, &key, &value))
-    if (key == wanted || cpython::same_scalar(key, wanted)) return value;
+    if (key == wanted || cpython::same_key(key, wanted)) return value;
   return nullptr;
 }
 
@@ -121,7 +123,7 @@ PyObject* slot_part(const Origin& origin) noexcept {
   PyTypeObject* type = Py_TYPE(origin.of);
   if (offset <= 0 || offset >= type->tp_basicsize) return nullptr;
   if (cpython::member_name(type, offset) == nullptr && cpython::dict_offset(type) != offset &&
-      !is_function_slot(type, offset))
+      !is_function_slot(type, offset) && !cpython::is_cache_slot(type, offset))
     return nullptr;
   return cpython::object_at(origin.of, offset);
 }
@@ -152,6 +154,7 @@ PyObject* part_of(const Origin& origin) noexcept {
     case Lead::kOwner:
     case Lead::kArgument:
     case Lead::kMade:
+    case Lead::kTuple:
     case Lead::kAddress:
       return nullptr;
     case Lead::kLiteral:

@@ -67,6 +67,10 @@ class KeptNames {
   virtual std::vector<PyObject*> more(const Guard& guard) = 0;
   // The trace cannot be kept, and why.
   virtual void fail(std::string why) = 0;
+
+  // What is being written: "guard" and its number.
+  const char* what = "";
+  uint32_t number = 0;
 };
 
 // One object of a kept trace, as its line says how to find it.

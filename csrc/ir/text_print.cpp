@@ -70,6 +70,11 @@ class TextPrinter {
     return list(Vals(all.begin() + first, all.begin() + first + count), [&](Val each) { return value(each); });
   }
 
+  void writes(const char* what, uint32_t number) {
+    if (kept_ == nullptr) return;
+    kept_->what = what;
+    kept_->number = number;
+  }
   void name_tensor_types();
   void heading();
   void stop(const char* word, const StopInfo& info);
@@ -174,6 +179,7 @@ void TextPrinter::heading() {
   }
   out_ += "registers\n";
   for (uint32_t i = 0; i < trace.regs.size(); ++i) {
+    writes("register", i);
     out_ += indexed("r", i) + " " + rep_name(trace.regs[i].rep);
     type(trace.regs[i].type);
     if (trace.regs[i].epoch != 0) field("epoch", trace.regs[i].epoch);
@@ -182,6 +188,7 @@ void TextPrinter::heading() {
 }
 
 void TextPrinter::guard(uint32_t at) {
+  writes("guard", at);
   const Guard& guard = trace_.guards[at];
   const GuardRow& row = row_of(guard.op);
   out_ += indexed("g", at) + " " + row.print + " " + value(guard.subject);
@@ -337,6 +344,7 @@ void TextPrinter::call(const OperatorCall& call) {
 }
 
 void TextPrinter::node(uint32_t at) {
+  writes("node", at);
   const Node& node = trace_.nodes[at];
   const OpRow& row = row_of(node.op);
   out_ += indexed("n", at) + " " + row.print;

@@ -7,6 +7,7 @@
 #include "adapter.h"
 #include "common/ref.h"
 #include "cpython/classes.h"
+#include "cpython/lru_cache.h"
 #include "cpython/objects.h"
 #include "ir/adapter_slot.h"
 #include "ir/origin.h"
@@ -252,6 +253,11 @@ bool Descriptions::content(PyObject* object, uint64_t* digest) {
                              &PyType_Type, &PyMethod_Type, &PyContextVar_Type, cpython::default_dict_type()})
     if (base == type) return true;
   if (adapter != nullptr && adapter->is_tensor(object)) return true;
+  if (cpython::is_cache(Py_TYPE(object))) {
+    PyObject* function = Py_TYPE(object) == cpython::lru_cache_type() ? cpython::cached_function(object) : nullptr;
+    if (function != nullptr && PyFunction_Check(function)) *digest = this->function(function);
+    return true;
+  }
   for (PyTypeObject* type :
        {&PyLong_Type, &PyBool_Type, &PyFloat_Type, &PyComplex_Type, &PyUnicode_Type, &PyBytes_Type, &PyFrozenSet_Type})
     if (base == type) return *digest = literal(object), true;

@@ -6,6 +6,7 @@
 #include "adapter.h"
 #include "cpython/bytecode.h"
 #include "cpython/classes.h"
+#include "cpython/lru_cache.h"
 #include "cpython/objects.h"
 #include "guard/check.h"
 #include "guard/proven.h"
@@ -30,7 +31,9 @@ class Names final : public KeptNames {
   std::string name(PyObject* object, bool alive) override;
   std::vector<PyObject*> more(const Guard& guard) override;
   void fail(std::string why) override {
-    if (why_.empty()) why_ = std::move(why);
+    if (!why_.empty()) return;
+    why_ = std::move(why);
+    if (*what != '\0') why_ += std::string(" (") + what + " " + std::to_string(number) + ")";
   }
   const std::string& why() const { return why_; }
   // A guard compares with such a number: it may have been computed with before, as any number.
@@ -52,6 +55,7 @@ class Names final : public KeptNames {
   std::optional<uint32_t> add_line(PyObject* object, KeptObject line);
   bool lead(PyObject* object, const Origin& origin, KeptObject* line, int depth);
   bool make(PyObject* object, KeptObject* line, int depth);
+  bool make_tuple(PyObject* object, KeptObject* line, int depth);
   std::string name_address(PyObject* number, PyObject* object);
   bool leads(const Origin& origin, PyObject* object) const;
   bool find(PyObject* object, Origin* origin);
@@ -70,6 +74,7 @@ class Names final : public KeptNames {
   std::vector<PyObject*> objects_;
   std::vector<KeptObject> lines_;
   std::unordered_map<PyObject*, uint32_t> indices_;
+  std::vector<Ref> made_;                // tuples that are parts of others
   std::unordered_set<PyObject*> tried_;  // for the object that is being named
   std::string why_;
 };
@@ -133,6 +138,22 @@ bool Names::lead(PyObject* object, const Origin& origin, KeptObject* line, int d
   return by.has_value();
 }
 
+// A tuple of all items but the last one, and that.
+bool Names::make_tuple(PyObject* object, KeptObject* line, int depth) {
+  const Py_ssize_t last = PyTuple_GET_SIZE(object) - 1;
+  const Ref rest = Ref::steal(PyTuple_GetSlice(object, 0, last));
+  if (!rest) return PyErr_Clear(), false;
+  made_.push_back(Ref::borrow(rest.get()));  // so that no other object is taken for it
+  const std::optional<uint32_t> of = add(rest.get(), depth + 1);
+  PyObject* item = PyTuple_GET_ITEM(object, last);
+  const std::optional<uint32_t> by = of ? add(item, depth + 1) : std::nullopt;
+  if (of && !by) fail("nothing leads to an object of " + full_name(Py_TYPE(item)) + ", which is in a tuple");
+  line->part = Lead::kTuple;
+  line->of = of.value_or(0);
+  line->by = by.value_or(0);
+  return by.has_value();
+}
+
 // An object that nothing leads to, and that can be made anew.
 bool Names::make(PyObject* object, KeptObject* line, int depth) {
   if (is_literal(object)) {
@@ -141,6 +162,7 @@ bool Names::make(PyObject* object, KeptObject* line, int depth) {
     return true;
   }
   PyTypeObject* type = Py_TYPE(object);
+  if (PyTuple_CheckExact(object) && PyTuple_GET_SIZE(object) > 0) return make_tuple(object, line, depth);
   if (!cpython::is_value_type(type)) return false;
   line->part = Lead::kMade;
   line->key = Ref::steal(PyObject_Str(object));
@@ -240,6 +262,15 @@ bool Names::find_by_name(PyObject* object, Origin* origin) {
     PyObject* dict = function->func_module == nullptr ? nullptr : dict_of_module(function->func_module);
     return dict != nullptr && find_under(dict, function->func_qualname, object, origin);
   }
+  if (type == cpython::lru_cache_type()) {  // it has the names of its function
+    PyObject* own = cpython::instance_dict(object);
+    PyObject* module = own == nullptr ? nullptr : PyDict_GetItemString(own, "__module__");
+    PyObject* path = own == nullptr ? nullptr : PyDict_GetItemString(own, "__qualname__");
+    const bool are_texts =
+        module != nullptr && PyUnicode_CheckExact(module) && path != nullptr && PyUnicode_Check(path);
+    PyObject* dict = are_texts ? dict_of_module(module) : nullptr;
+    return dict != nullptr && find_under(dict, path, object, origin);
+  }
   if (PyType_Check(object)) {
     auto* its = reinterpret_cast<PyTypeObject*>(object);
     if (!PyType_HasFeature(its, Py_TPFLAGS_HEAPTYPE)) return false;
@@ -267,7 +298,11 @@ bool Names::find_by_name(PyObject* object, Origin* origin) {
   if (PyCFunction_Check(object) &&
       find_in_module(reinterpret_cast<PyCFunctionObject*>(object)->m_module, object, origin))
     return true;
-  return find_in_module(kTorch, object, origin);
+  // The only object of its kind, or one of a few, stands where its class does.
+  PyObject* module = PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE)
+                         ? PyDict_GetItemString(cpython::type_dict(type), "__module__")
+                         : nullptr;
+  return find_in_module(kTorch, object, origin) || find_in_module(module, object, origin);
 }
 
 std::vector<PyObject*> Names::shared_names(const Guard& guard) {
@@ -340,7 +375,9 @@ void Names::add_conditions(uint32_t at) {
        {Lead::kClass, Lead::kCode, Lead::kGlobals, Lead::kFunctionBuiltins, Lead::kClosure, Lead::kDefaults,
         Lead::kKeywordDefaults, Lead::kConstants, Lead::kGetter, Lead::kSetter, Lead::kDeleter, Lead::kWrapped})
     step({object, part}, part_of({object, part}));
-  for (Py_ssize_t i = 0; i < cpython::part_count(object); ++i)
+  // A literal is made with all its items: no object of the program is one of them.
+  const bool is_made = lines_[at].part == Lead::kLiteral;
+  for (Py_ssize_t i = 0; i < cpython::part_count(object) && !is_made; ++i)
     step({object, Lead::kItem, static_cast<uint64_t>(i)}, cpython::part(object, i));
   if (!PyType_Check(object)) return;
   auto* type = reinterpret_cast<PyTypeObject*>(object);
@@ -354,6 +391,8 @@ void Names::add_conditions(uint32_t at) {
 
 std::string Names::lines() {
   for (uint32_t i = 0; i < objects_.size(); ++i) add_conditions(i);
+  for (const KeptObject& line : lines_)  // one that is made is at no other place
+    if (line.part == Lead::kTuple && !line.also.empty()) fail("a tuple that stands at another place, too");
   std::string text;
   for (size_t i = 0; i < lines_.size(); ++i) text += kept_object_text(i, lines_[i]);
   return text;

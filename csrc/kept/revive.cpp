@@ -2,6 +2,7 @@
 #include <unordered_set>
 
 #include "adapter.h"
+#include "cpython/keys.h"
 #include "cpython/objects.h"
 #include "guard/check.h"
 #include "ir/adapter_slot.h"
@@ -60,6 +61,14 @@ class Finder {
     owned.push_back(std::move(made));
     return owned.back().get();
   }
+  PyObject* extended(PyObject* tuple, PyObject* item) {
+    if (!PyTuple_CheckExact(tuple)) return nullptr;
+    const Ref last = Ref::steal(PyTuple_Pack(1, item));
+    Ref made = Ref::steal(last ? PySequence_Concat(tuple, last.get()) : nullptr);
+    if (!made) return PyErr_Clear(), nullptr;
+    owned.push_back(std::move(made));
+    return owned.back().get();
+  }
   PyObject* number_of(PyObject* object) {
     Ref made = Ref::steal(PyLong_FromVoidPtr(object));
     if (!made) return PyErr_Clear(), nullptr;
@@ -77,6 +86,7 @@ class Finder {
     const bool by_object = row_of(step.part).key == LeadKey::kObject;
     if (by_object && step.by >= objects.size()) return nullptr;
     PyObject* key = by_object ? objects[step.by] : step.key.get();
+    if (step.part == Lead::kTuple) return extended(objects[step.of], key);
     return part_of({begins ? nullptr : objects[step.of], step.part, step.number, key});
   }
   bool fail(const KeptObject& line, const std::string& what) {
@@ -157,7 +167,7 @@ bool Reviver::renew_dict(Guard& guard, const std::vector<PyObject*>& items) {
   for (size_t i = 0; i < items.size(); i += 2) {
     if (items[i] == nullptr || items[i + 1] == nullptr || !cpython::dict_next(dict, &cursor, &key, &value))
       return false;
-    if (key != items[i] && !cpython::same_scalar(key, items[i])) return false;
+    if (key != items[i] && !cpython::same_key(key, items[i])) return false;
     if (value != items[i + 1] && !cpython::same_scalar(value, items[i + 1])) return false;
   }
   guard.number = cpython::dict_version(dict);

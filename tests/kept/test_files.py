@@ -219,7 +219,7 @@ def test_a_killed_process_leaves_nothing_that_is_read(cache: Path) -> None:
     assert run(PROGRAM, cache)["records"] == 0
 
 
-# As if a minute had passed since the last write.
+# As if the time for a write had come.
 KILLED = """
 import _thread, functools, time
 from pijit import _kept
@@ -244,7 +244,7 @@ if END:
 """
 
 
-def test_a_thread_writes_where_a_minute_has_passed(tmp_path: Path) -> None:
+def test_a_thread_writes_while_the_program_runs(tmp_path: Path) -> None:
     """What a process has recorded is there when it is killed."""
     cache = tmp_path / "cache"
     environment = {**os.environ, "PIJIT_CACHE_DIR": str(cache)}

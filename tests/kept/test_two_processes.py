@@ -171,6 +171,34 @@ tell(*results, *net.parameters())
 """
 
 
+# Results that functools.lru_cache has, under a str and under a tuple with a class in it.
+CACHED = """
+import functools
+
+
+@functools.lru_cache
+def factor(kind, times):
+    return times * len(kind.__name__)
+
+
+@functools.lru_cache(None)
+def offset(kind):
+    return float(len(kind))
+
+
+factor(torch.nn.Linear, 3)
+offset("bias")
+
+
+@pijit.jit
+def f(x):
+    return x * factor(torch.nn.Linear, 3) + offset("bias")
+
+
+results = [f(torch.ones(2)) for _ in range(3)]
+tell(*results, factor.cache_info(), offset.cache_info())
+"""
+
 # What is replayed in the second process from the first call on.
 REPLAYED = {
     "modules": MODULES,
@@ -180,6 +208,7 @@ REPLAYED = {
     "closure": CLOSURE,
     "numbers of objects": NUMBERS_OF_OBJECTS,
     "numbers of equal objects": EQUAL,
+    "cached functions": CACHED,
 }
 
 # What is changed between the processes, in the text of a program.

@@ -69,6 +69,8 @@ bool is_new_key(const cpython::LruCache& cache, PyObject* key) {
 
 Invoke invoke_cached(Recorder& recorder, ShadowFrame& frame, Val function, Arguments& args, int pops) {
   PyObject *object = function.object(), *results = nullptr, *entry = nullptr, *result = nullptr;
+  // All types of the program are in a few dicts, of which only the version could be guarded: the next one changes it.
+  if (cpython::is_cache_of_types(object)) return Invoke::kUnknown;
   const cpython::LruCache cache = cpython::lru_cache_of(object);
   const Ref key = key_of_call(args);
   // A number that differs from call to call, and was not there before: the next one will not be there either.

@@ -381,7 +381,7 @@ class TraceData {
     py::dict row;
     row["op"] = op_name(node.op);
     row["effect"] = op_effect(node.op);
-    if (node.adapter_op != nullptr) row["call"] = call(node);
+    if (is_operation(node)) row["call"] = call(node);
     const auto given = [&](Val value) {
       return value.is_null() ? py::object(py::none()) : values_.value(value, node.time);
     };

@@ -16,6 +16,7 @@
 #include "exec/replay.h"
 #include "guard/check.h"
 #include "ir/log.h"
+#include "numpy/operation.h"
 #include "plan/pieces.h"
 #include "plan/regions.h"
 #include "plan/segment.h"
@@ -439,6 +440,7 @@ void mark_scalars(Trace* trace) {
 }  // namespace
 
 void finish_trace(Trace& trace) {
+  numpy::attach_operations(trace);
   find_undone(trace);
   mark_scalars(&trace);
   compile_guards(trace);

@@ -212,6 +212,7 @@ Outcome failed_operation(const Trace& trace, const Node& node, const Reg* regs) 
 
 // A call that only computes. False: it raised, or gave what has another type.
 bool compute_pure(const Trace& trace, const Node& node, Reg* regs) noexcept {
+  if (node.adapter_op != nullptr) return node.adapter_op->run(regs);
   PyObject* result = call(trace, regs, node);
   if (result != nullptr && reinterpret_cast<uintptr_t>(Py_TYPE(result)) == node.imm)
     return take(node, regs, result) == Outcome::kNext;

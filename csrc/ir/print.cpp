@@ -168,7 +168,7 @@ std::string Printer::node(const Node& node) const {
   for (uint32_t i = 0; i < node.outs_count; ++i)
     text += (text.empty() ? "r" : ", r") + std::to_string(trace_.outs[node.outs_first + i]);
   if (!text.empty()) text += " = ";
-  if (node.adapter_op != nullptr) {
+  if (is_operation(node)) {
     text += python_call(node.adapter_op->call(), [](uint32_t reg) { return "r" + std::to_string(reg); });
   } else if (node.op == Op::kScalar) {
     text += scalar(node);

@@ -24,6 +24,10 @@ std::string python_object(PyObject* object);
 // What is checked of a tensor input: "float32[*, *] on cpu".
 std::string words(const TensorFacts& facts);
 
+// The node is an operation of an adapter; what only computes may have one for its speed.
+inline bool is_operation(const Node& node) noexcept {
+  return node.adapter_op != nullptr && node.op != Op::kPure;
+}
 // An operation as Python: an expression, or a statement if it gives nothing. `name` is what registers are called.
 using RegisterName = std::function<std::string(uint32_t)>;
 std::string python_call(const OperatorCall& call, const RegisterName& name);

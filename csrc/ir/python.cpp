@@ -335,7 +335,7 @@ std::string PythonText::line(const Node& node) {
     return "";
   }
   std::string target = node.out != kNone ? name_of(node.out) : "";
-  std::string made = node.adapter_op != nullptr ? operation(node, &target) : expression(node);
+  std::string made = is_operation(node) ? operation(node, &target) : expression(node);
   for (uint32_t i = 0; node.op == Op::kBuild && i < node.count; ++i) {
     target += ", " + name_of(trace_.outs[node.outs_first + i]);
     made += ", " + value(trace_.operands[node.first + i], node.time);

@@ -5,6 +5,7 @@
 
 #include "cpython/bytecode.h"
 #include "ir/call.h"
+#include "ir/print.h"
 #include "ir/scalars.h"
 #include "ir/text_names.h"
 
@@ -364,8 +365,8 @@ void TextPrinter::node(uint32_t at) {
   }
   if (node.release_count != 0) field("releases", registers(trace_.releases, node.release_first, node.release_count));
   Words kept;
-  if (node.adapter_op != nullptr && kept_ == nullptr) call(node.adapter_op->call());
-  if (node.adapter_op != nullptr && kept_ != nullptr) {
+  if (is_operation(node) && kept_ == nullptr) call(node.adapter_op->call());
+  if (is_operation(node) && kept_ != nullptr) {
     if (!node.adapter_op->keep(kept)) kept_->fail("the operation " + node.adapter_op->call().name);
     out_ += " do " + words(kept);
   }

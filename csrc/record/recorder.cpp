@@ -25,6 +25,7 @@
 #include "record/state/values.h"
 #include "record/state/varying.h"
 #include "record/state/writes.h"
+#include "record/step/array_calls.h"
 #include "record/step/completion.h"
 #include "record/step/heads.h"
 #include "record/step/loops.h"
@@ -507,7 +508,7 @@ void Recorder::observe_instruction(ShadowFrame& frame) {
   if (stopping) {
     const auto mark = frame.mark;
     const Vals slots = frame.slots;
-    if (!numbers.stay_open && fix_operands(*this, frame)) step(*this, frame, now);
+    if (!compute_arrays(*this, frame) && !numbers.stay_open && fix_operands(*this, frame)) step(*this, frame, now);
     if (stopping && !stop_final && !stop_changed && heap.lasting == mark.lasting) {  // it did not help: they stay open
       rollback(frame);
       frame.mark = mark;

@@ -8,7 +8,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 # From the bottom up: a room may include itself and what stands before it.
-ROOMS = ("common", "cpython", "ir", "adapter.h", "plan", "guard", "kept", "record", "exec", "cache", "hook", "bind")
+ROOMS = (
+    *("common", "cpython", "ir", "adapter.h", "numpy", "plan", "guard", "kept"),
+    *("record", "exec", "cache", "hook", "bind"),
+)
 # The PyTorch adapter stands beside the layers, and sees of them what adapter.h speaks of.
 TORCH_MAY_INCLUDE = {"common", "ir", "adapter.h", "torch"}
 # Rooms within record/, from the bottom up. Headers of record/ itself are for all of them, its sources include all.

@@ -10,9 +10,11 @@
 #include "cpython/keys.h"
 #include "cpython/lru_cache.h"
 #include "ir/checked.h"
+#include "numpy/library.h"
 #include "record/calls.h"
 #include "record/mirror/filling.h"
 #include "record/shared.h"
+#include "record/state/arrays.h"
 #include "record/state/pending.h"
 #include "record/state/scalars.h"
 #include "record/state/values.h"
@@ -166,6 +168,7 @@ bool is_known_builtin(PyObject* callable) noexcept {
 }
 
 void build_builtin_table() {
+  numpy::find_library();  // it may have been loaded since
   if (!table().empty()) return;
   cpython::slot_functions();  // runs Python once, so not while recording
   names();
@@ -213,6 +216,9 @@ Invoke invoke_known(Recorder& recorder, ShadowFrame& frame, Val callable, Argume
   if (invoke_getter(recorder, frame, callable, args, pops) == Invoke::kStarted) return Invoke::kStarted;
   if (PyWeakref_CheckRefExact(object) && args.values.empty() && args.names.empty())
     return call_known_reference(recorder, frame, object, pops);
+  if (PyObject* body = numpy::body_of(object);
+      body != nullptr && !args.values.empty() && args.values[0].is_reg() && is_plain(recorder, args.values[0]))
+    return invoke_function(recorder, frame, Val::constant(body), args, Then::kPush, pops);
   recorder.called = object;
   recorder.called_bound = false;
   const auto known = table().find(identity(object));

@@ -15,6 +15,7 @@
 #include "cpython/members.h"
 #include "record/calls.h"
 #include "record/shared.h"
+#include "record/state/arrays.h"
 #include "record/state/contents.h"
 #include "record/state/counting.h"
 #include "record/state/exceptions.h"
@@ -606,6 +607,14 @@ Invoke find_attribute(Recorder& recorder, ShadowFrame& frame, Val object, PyObje
     return bind(lookup, method_of_list("append"), object, Val::constant(reinterpret_cast<PyObject*>(type)), name);
   if (object.is_reg() && cpython::is_scalar_type(type) && has_name(name, "__class__"))  // whatever the number is
     return found(lookup, Val::constant(reinterpret_cast<PyObject*>(type)));
+  if (object.is_reg() && is_type_of_arrays(type)) {  // no object of it has attributes of its own
+    PyObject* descriptor = recorder.reads.lookup_type(type, name);
+    if (!recorder.live()) return Invoke::kStopped;
+    if (has_name(name, "__class__")) return found(lookup, Val::constant(reinterpret_cast<PyObject*>(type)));
+    *missing = descriptor == nullptr;
+    if (descriptor == nullptr || Py_TYPE(descriptor) != &PyMethodDescr_Type) return Invoke::kUnknown;
+    return bind(lookup, descriptor, object, Val::constant(reinterpret_cast<PyObject*>(type)), name);
+  }
   if (object.is_reg()) return Invoke::kUnknown;
   getattrofunc getter = type->tp_getattro;
   const cpython::SlotFunctions& slots = cpython::slot_functions();

@@ -10,11 +10,13 @@
 #include "cpython/lru_cache.h"
 #include "cpython/members.h"
 #include "cpython/objects.h"
+#include "numpy/library.h"
 #include "record/calls.h"
 #include "record/limits.h"
 #include "record/marks.h"
 #include "record/mirror/abstract.h"
 #include "record/mirror/builtins.h"
+#include "record/state/arrays.h"
 #include "record/state/contents.h"
 #include "record/state/instances.h"
 #include "record/state/pending.h"
@@ -366,6 +368,35 @@ Invoke call_reference(Recorder& recorder, ShadowFrame& frame, Val reference, int
 
 }  // namespace
 
+namespace {
+
+// A function of NumPy in Python that is one node.
+bool is_whole(PyObject* function) {
+  return numpy::known_callable(function).rule != numpy::Rule::kNone;
+}
+
+// (question, body, *args): a function of NumPy asks which arguments override it, here none, and hands on to its body.
+Task<Val> dispatch(Drive& drive, Arguments args) {
+  PyObject *question = args.values[0].object(), *body = args.values[1].object();
+  args.values.erase(args.values.begin(), args.values.begin() + 2);
+  co_await call_function(drive, question, args);
+  Val result = co_await call_function(drive, body, args, true);
+  co_return result;
+}
+
+Invoke invoke_dispatched(Recorder& recorder, ShadowFrame& frame, PyObject* callable, Arguments& args, int pops) {
+  PyObject *question = numpy::question_of(callable), *body = numpy::implementation_of(callable);
+  if (question == nullptr || !PyFunction_Check(body) || is_whole(body)) return Invoke::kUnknown;
+  const bool plain =
+      std::all_of(args.values.begin(), args.values.end(), [&](Val value) { return is_plain(recorder, value); });
+  if (!plain) return Invoke::kUnknown;
+  Arguments all = args;
+  all.values.insert(all.values.begin(), {Val::constant(question), Val::constant(body)});
+  return drive(recorder, frame, dispatch, all, pops);
+}
+
+}  // namespace
+
 Invoke invoke(Recorder& recorder, ShadowFrame& frame, Val callable, Arguments& args, int pops) {
   if (callable.is_reg() && recorder.heap.type_of(callable) == cpython::reference_type() && args.values.empty() &&
       !frame.drive)
@@ -397,6 +428,7 @@ Invoke invoke(Recorder& recorder, ShadowFrame& frame, Val callable, Arguments& a
   PyObject* object = callable.object();
   if (object == nullptr) return Invoke::kUnknown;
   PyTypeObject* type = Py_TYPE(object);
+  if (type == &PyFunction_Type && is_whole(object)) return Invoke::kUnknown;
   if (type == &PyFunction_Type) return invoke_function(recorder, frame, callable, args, Then::kPush, pops);
   if (type == &PyMethod_Type) {
     if (!recorder.reads.guard_parts(object)) return Invoke::kUnknown;
@@ -419,6 +451,8 @@ Invoke invoke(Recorder& recorder, ShadowFrame& frame, Val callable, Arguments& a
     const Invoke outcome = invoke_cached(recorder, frame, callable, args, pops);
     return outcome == Invoke::kUnknown ? invoke_idle(recorder, frame, object, args, pops) : outcome;
   }
+  if (const Invoke outcome = invoke_dispatched(recorder, frame, object, args, pops); outcome != Invoke::kUnknown)
+    return outcome;
   return invoke_builtin(recorder, frame, callable, args, pops);
 }
 

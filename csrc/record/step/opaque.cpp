@@ -133,16 +133,6 @@ bool is_singleton(PyObject* object) {
          object == Py_NotImplemented;
 }
 
-// What an instruction calls, as a call.
-struct Request {
-  Val callable;
-  Vals args;
-  PyObject* names = nullptr;
-  bool spread = false;  // f(*args[0], **args[1])
-  int pops = 0, pushes = 1;
-  Val exit{};  // of a context manager: is pushed before the result
-};
-
 Val function(PyObject* object) {
   return Val::constant(object);
 }
@@ -319,6 +309,8 @@ bool request_import(ReadSet& reads, ShadowFrame& frame, Instruction now, Request
   return true;
 }
 
+}  // namespace
+
 bool request(Recorder& recorder, ShadowFrame& frame, Instruction now, Request* out) {
   const cpython::CallForm& form = cpython::call_form_of(now.operation);
   if (form.pops != cpython::kVaries) out->pops = form.pops;
@@ -358,8 +350,6 @@ bool request(Recorder& recorder, ShadowFrame& frame, Instruction now, Request* o
       return false;
   }
 }
-
-}  // namespace
 
 // Imports, which the globals of a frame that is followed can make fail.
 void find_opaque_functions() {

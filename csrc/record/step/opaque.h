@@ -9,6 +9,18 @@ bool is_older(const Kernel&, Val tensor);  // it was made, or found, before fore
 void learn(Recorder&, ShadowFrame& frame, int depth, bool tensors, bool inside);
 // A function of a module of C, a method of a class: to keep it keeps nothing else alive that would die (computed.cpp).
 bool is_lasting(PyObject* callable);
+
+// What an instruction calls, as a call.
+struct Request {
+  Val callable;
+  Vals args;
+  PyObject* names = nullptr;
+  bool spread = false;  // f(*args[0], **args[1])
+  int pops = 0, pushes = 1;
+  Val exit{};  // of a context manager: is pushed before the result
+};
+bool request(Recorder&, ShadowFrame& frame, Instruction now, Request* out);  // false: it is no call
+
 bool go_opaque(Recorder&, ShadowFrame& frame);
 bool fix_operands(Recorder&, ShadowFrame& frame);
 bool opaque_node(Recorder&, ShadowFrame& frame, Op op, Val callable, Vals args, PyObject* names, bool spread,

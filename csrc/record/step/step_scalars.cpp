@@ -6,6 +6,7 @@
 #include "record/mirror/abstract.h"
 #include "record/mirror/builtins.h"
 #include "record/shared.h"
+#include "record/state/arrays.h"
 #include "record/state/contents.h"
 #include "record/state/instances.h"
 #include "record/state/pending.h"
@@ -152,7 +153,7 @@ void decide(Recorder& recorder, Val said, bool answer) {
 // A scalar in a register.
 bool scalar_truth(Recorder& recorder, Val value, bool* out) {
   PyObject* object = recorder.heap.reg_objects[value.index()];
-  if (object == nullptr || !is_scalar_reg(recorder, value)) return false;
+  if (object == nullptr || (!is_scalar_reg(recorder, value) && !has_truth(object))) return false;
   const RegInfo info = recorder.trace().regs[value.index()];
   if (info.rep != Rep::kObject) return number_truth(recorder, value, out);
   *out = PyObject_IsTrue(object) > 0;

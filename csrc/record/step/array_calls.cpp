@@ -1,0 +1,202 @@
+// Calls of NumPy that only compute: nodes instead of opaque calls.
+//
+// Such a call writes to nothing that was there before, and runs no code of the program's (numpy/library.h). So nothing
+// has to be checked again behind it, and no frame has to stand. What Python then looks at is a number in a register
+// (sizes), a constant under a guard (dtypes), or an object whose class the node has checked.
+#include "record/step/array_calls.h"
+
+#include <algorithm>
+
+#include "cpython/objects.h"
+#include "numpy/library.h"
+#include "record/calls.h"
+#include "record/mirror/builtins.h"
+#include "record/shared.h"
+#include "record/state/arrays.h"
+#include "record/state/contents.h"
+#include "record/state/pending.h"
+#include "record/state/snapshot.h"
+#include "record/state/values.h"
+#include "record/step/opaque.h"
+
+namespace pijit {
+namespace {
+
+constexpr Py_ssize_t kMostItems = 32;  // of a result that is looked into
+
+Val node_of(Recorder& recorder, PyObject* callable, const Vals& args, PyObject* observed) {
+  const Val out = add_reg(recorder, Rep::kObject, Py_TYPE(observed), observed);
+  Node& node = emit_node(recorder, Op::kPure);
+  node.a = Val::constant(callable);
+  node.imm = reinterpret_cast<uintptr_t>(Py_TYPE(observed));
+  node.out = out.index();
+  node.first = static_cast<uint32_t>(recorder.trace().operands.size());
+  node.count = static_cast<uint32_t>(args.size());
+  recorder.trace().operands.insert(recorder.trace().operands.end(), args.begin(), args.end());
+  return out;
+}
+
+Val number(Recorder& recorder, Val value, PyObject* observed) {
+  const Val unboxed = recorder.unbox(value, observed);
+  return unboxed.is_null() ? value : unboxed;
+}
+
+Val shadow_of(Recorder& recorder, Val value, PyObject* object);
+
+// A tuple or list that the call has made: so many items, each in a register of its own.
+Val shadow_of_items(Recorder& recorder, Val value, PyObject* object) {
+  static PyObject* const length = find_object("builtins", "len");
+  const bool tuple = PyTuple_CheckExact(object);
+  const Py_ssize_t size = PySequence_Fast_GET_SIZE(object);
+  const Ref count = Ref::steal(PyLong_FromSsize_t(size));
+  if (!count) return Val();
+  const Val kept = recorder.reads.owned(count.get());
+  const Val counted = number(recorder, node_of(recorder, length, {value}, kept.object()), kept.object());
+  if (recorder.force_const(counted, kept.object()).is_null()) return Val();
+  Vals items;
+  for (Py_ssize_t i = 0; i < size; ++i) {
+    PyObject* item = PySequence_Fast_GET_ITEM(object, i);
+    const Ref place = Ref::steal(PyLong_FromSsize_t(i));
+    if (!place) return Val();
+    const Val at = recorder.reads.owned(place.get());
+    items.push_back(
+        shadow_of(recorder, node_of(recorder, operator_function(SiteKind::kSubscr, 0), {value, at}, item), item));
+    if (items.back().is_null()) return Val();
+  }
+  return new_sequence(recorder, tuple ? VirtualKind::kTuple : VirtualKind::kList, Py_TYPE(object), items.data(),
+                      items.size());
+}
+
+// What the recorder knows of a result in a register. Null: stopped.
+Val shadow_of(Recorder& recorder, Val value, PyObject* object) {
+  if (object == Py_None) return none_value();
+  if (PyLong_CheckExact(object) || PyFloat_CheckExact(object) || PyBool_Check(object))
+    return number(recorder, value, object);
+  const bool lasts = PyType_Check(object) || numpy::is_dtype(object);
+  if (lasts) {  // decisions are made by it
+    Node& guard = emit_node(recorder, Op::kGuardIs);
+    guard.a = value;
+    return guard.b = recorder.reads.owned(object);
+  }
+  const bool sequence = PyTuple_CheckExact(object) || PyList_CheckExact(object);
+  if (!sequence || PySequence_Fast_GET_SIZE(object) > kMostItems) return value;
+  return shadow_of_items(recorder, value, object);
+}
+
+void take_array(Recorder& recorder, ShadowFrame& frame, PyObject* result) {
+  const Node& node = recorder.trace().nodes[std::get<Computing>(frame.pending.awaited).node];
+  const Val of = node.count == 0 ? Val() : recorder.trace().operands[node.first];
+  const bool fixed = node.a.object() == getattr_function() && of.is_const() && numpy::is_dtype(of.object());
+  take_object(recorder, frame, result);
+  if (fixed && is_plain_const(result)) return take_owned(recorder, frame, result);
+  const Val shadow = shadow_of(recorder, frame.pending.result, result);
+  if (!recorder.live()) return;
+  if (shadow.is_null()) return recorder.stop(Abort::kUnknownOperand, Py_TYPE(result)->tp_name);
+  frame.pending.result = shadow;
+}
+
+// f(*args, **keywords) as a call with names. False: they are not known.
+bool unfold(Recorder& recorder, Request* wanted) {
+  Vals values;
+  Objects names;
+  Vals given;
+  if (!try_items(recorder, wanted->args[0], &values)) return false;
+  if (wanted->args.size() > 1 && !dict_content(recorder, wanted->args[1], &names, &given)) return false;
+  if (!std::all_of(names.begin(), names.end(), [](PyObject* name) { return PyUnicode_CheckExact(name); })) return false;
+  values.insert(values.end(), given.begin(), given.end());
+  wanted->args = std::move(values);
+  wanted->spread = false;
+  if (names.empty()) return true;
+  Ref tuple = Ref::steal(PyTuple_New(static_cast<Py_ssize_t>(names.size())));
+  for (size_t i = 0; i < names.size() && tuple; ++i)
+    PyTuple_SET_ITEM(tuple.get(), static_cast<Py_ssize_t>(i), new_reference(names[i]));
+  if (!tuple) return false;
+  wanted->names = recorder.reads.owned(tuple.get()).object();
+  return true;
+}
+
+// A method that was bound, and what a function that looks for overrides calls.
+bool resolve(Heap& heap, Request* wanted) {
+  if (heap.is_virtual(wanted->callable, VirtualKind::kBuiltinMethod)) {
+    wanted->args.insert(wanted->args.begin(), heap.virtual_field(wanted->callable, 1));
+    wanted->callable = heap.virtual_field(wanted->callable, 0);
+  }
+  PyObject* callable = wanted->callable.object();
+  if (callable == nullptr) return false;
+  if (PyObject* inner = numpy::implementation_of(callable)) wanted->callable = Val::constant(inner);
+  return true;
+}
+
+// One of the operands is written to, or it is not known that none is.
+bool may_write(Recorder& recorder, const Request& wanted, size_t arrays) {
+  const auto named = wanted.names == nullptr ? 0 : static_cast<size_t>(PyTuple_GET_SIZE(wanted.names));
+  const size_t positional = wanted.args.size() - named;
+  for (size_t i = arrays; i < positional; ++i)
+    if (has_array(recorder, wanted.args[i])) return true;
+  for (size_t i = 0; i < named; ++i)
+    if (PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(wanted.names, static_cast<Py_ssize_t>(i)), "out") == 0 &&
+        wanted.args[positional + i] != none_value())
+      return true;
+  return false;
+}
+
+// It is known, and only computes with these operands.
+bool is_known(Recorder& recorder, const Request& wanted) {
+  PyObject* callable = wanted.callable.object();
+  bool arrays = false;
+  for (Val value : wanted.args) {
+    if (!is_plain(recorder, value)) return false;
+    arrays = arrays || has_array(recorder, value) || (value.is_const() && numpy::is_dtype(value.object()));
+  }
+  if (callable == getattr_function())
+    return wanted.pushes == 1 && numpy::is_known_attribute(recorder.heap.real(wanted.args[0]), wanted.args[1].object());
+  const numpy::Known known = numpy::known_callable(callable);
+  if (known.rule == numpy::Rule::kNone || may_write(recorder, wanted, known.arrays)) return false;
+  return arrays || numpy::makes_arrays(callable);
+}
+
+// A tuple or slice of constants is one.
+Val settle(Recorder& recorder, Val value) {
+  if (!value.is_virtual()) return value;
+  const Model& content = recorder.heap.model(value);
+  const bool lasts = content.kind == VirtualKind::kTuple || content.kind == VirtualKind::kSlice;
+  const bool fixed = std::all_of(content.items.begin(), content.items.end(), [](Val item) { return item.is_const(); });
+  return lasts && fixed && content.real != nullptr ? recorder.reads.owned(content.real) : value;
+}
+
+bool start(Recorder& recorder, ShadowFrame& frame, Request wanted) {
+  if (wanted.spread && !unfold(recorder, &wanted)) return false;
+  if (!resolve(recorder.heap, &wanted) || wanted.pushes != 1 || !is_known(recorder, wanted)) return false;
+  for (Val& value : wanted.args) value = settle(recorder, value);
+  PyObject* callable = wanted.callable.object();
+  recorder.reads.owned(callable);
+  if (compute(recorder, frame, callable, wanted.args, wanted.pops, wanted.names) != Invoke::kStarted) return false;
+  frame.pending.finish = take_array;
+  frame.pending.ignores_frames = true;  // functions of NumPy, which only compute
+  return true;
+}
+
+}  // namespace
+
+bool compute_arrays(Recorder& recorder, ShadowFrame& frame) {
+  if (numpy::library() == nullptr || recorder.stop_final || recorder.stop_changed || frame.changed ||
+      recorder.raise.unforeseen || &frame != &recorder.frames.top() || recorder.heap.lasting != frame.mark.lasting)
+    return false;
+  const StopInfo why = recorder.trace().stop;
+  recorder.rollback(frame);
+  frame.pending = Pending();
+  recorder.resume();
+  Request wanted;
+  if (request(recorder, frame, frame.current(), &wanted) && start(recorder, frame, std::move(wanted)) &&
+      recorder.live()) {
+    recorder.trace().stop = StopInfo();
+    return true;
+  }
+  if (recorder.live()) recorder.halt();
+  recorder.rollback(frame);
+  frame.pending = Pending();
+  recorder.trace().stop = why;
+  return false;
+}
+
+}  // namespace pijit

@@ -1,0 +1,81 @@
+"""Small functions over arrays, whose arguments change from call to call, against plain NumPy bit for bit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from array_functions import FUNCTIONS
+
+import pijit
+
+
+class Derived(np.ndarray):
+    """Arrays of a class of the program's."""
+
+
+def changes() -> Iterator[tuple[str, Any, Any]]:
+    """Arguments, each beside what it changes."""
+    draw = np.random.default_rng(7)
+
+    def pair(*shape: int) -> tuple[Any, Any]:
+        return draw.normal(size=shape) * 3, draw.normal(size=shape)
+
+    yield ("first", *pair(8))
+    yield ("values", *pair(8))
+    yield ("shape", *pair(12))
+    x, y = pair(6, 4)
+    yield "rank", x, y
+    yield "strides", x.T, y.T
+    yield "single", x.astype(np.float32), y.astype(np.float32)
+    yield "whole", (x * 4).astype(np.int64), (y * 4).astype(np.int64)
+    yield "complex", x + 1j * y, y + 0j
+    yield "object", x[:, 0].astype(object), y[:, 0].astype(object)
+    yield "derived", x[:, 0].copy().view(Derived), y[:, 0].copy()
+    yield "empty", x[:0, 0], y[:0, 0]
+    yield (
+        "special",
+        np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, 1e308]),
+        np.array([0.0, 1.0, -1.0, 1e-320, 2.0, 1e308]),
+    )
+    frozen = pair(8)[0]
+    frozen.flags.writeable = False
+    yield "frozen", frozen, frozen[::-1]
+    yield ("again", *pair(8))
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_changes(name: str, outcome: Callable[..., Any]) -> None:
+    plain = FUNCTIONS[name]
+    jitted = pijit.jit(plain)
+    for change, x, y in changes():
+        for _ in range(2):
+            assert outcome(jitted, x, y) == outcome(plain, x, y), change
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_errors_raise(name: str, outcome: Callable[..., Any]) -> None:
+    plain = FUNCTIONS[name]
+    jitted = pijit.jit(plain)
+    first, *_, special, _, last = changes()
+    for state in ({}, {"all": "raise"}, {"all": "ignore"}, {"divide": "print", "invalid": "raise"}):
+        for _, x, y in (first, special, last):
+            with np.errstate(**state):
+                assert outcome(jitted, x, y) == outcome(plain, x, y), state
+
+
+# Those of which something is left to an opaque call.
+OPAQUE = {"correlation", "normalise", "std", "tile", "var"}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_whole(name: str) -> None:
+    jitted = pijit.jit(FUNCTIONS[name])
+    x, y = np.linspace(-2, 3, 8), np.linspace(1, 4, 8)
+    jitted(x, y)
+    jitted(x + 1, y)
+    trace = pijit.traces(jitted)[0]
+    whole = not trace.opaque_calls and trace.stop is None
+    assert whole == (name not in OPAQUE)

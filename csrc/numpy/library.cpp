@@ -209,8 +209,9 @@ PyObject* question_of(PyObject* callable) noexcept {
 
 bool is_known_ufunc(PyObject* object) noexcept {
   if (g_library == nullptr || Py_TYPE(object) != g_library->ufunc) return false;
+  // Loops that other packages have added are for their own dtypes, of which no plain array is.
   const Ufunc* ufunc = as_ufunc(object);
-  return ufunc->user_loops == nullptr && ufunc->count > 0 && ufunc->types[0] != kObject;
+  return ufunc->count > 0 && ufunc->types[0] != kObject;
 }
 
 Ref ufunc_named(const char* name) noexcept {

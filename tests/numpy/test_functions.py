@@ -79,3 +79,18 @@ def test_whole(name: str) -> None:
     trace = pijit.traces(jitted)[0]
     whole = not trace.opaque_calls and trace.stop is None
     assert whole == (name not in OPAQUE)
+
+
+def test_dtypes_of_other_packages(outcome: Callable[..., Any]) -> None:
+    """A package that adds dtypes adds loops to ufuncs. They are left to NumPy, also for arrays of such a dtype."""
+    others = pytest.importorskip("ml_dtypes")
+
+    def plain(x: Any, y: Any) -> Any:
+        return np.maximum(x * y + x, y) - np.abs(y)
+
+    jitted = pijit.jit(plain)
+    x, y = np.linspace(-2, 3, 8), np.linspace(1, 4, 8)
+    foreign = x.astype(others.bfloat16), y.astype(others.bfloat16)
+    for x_now, y_now in ((x, y), (x + 1, y), foreign, (x, foreign[1]), (x - 1, y), foreign):
+        assert outcome(jitted, x_now, y_now) == outcome(plain, x_now, y_now)
+    assert not pijit.traces(jitted)[0].opaque_calls

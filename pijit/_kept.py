@@ -38,9 +38,7 @@ PLAN, TYPES = ".plan", ".types"  # what compilers have made, and types of graphs
 SIZE = "size"  # bytes of all files
 LAST = "last.json"  # what the last process has found
 MOST_TRACES = 16  # of one function, from all processes
-EVERY = (
-    60.0  # seconds between two writes, at most; there is a second before the first one, then twice as long each time
-)
+EVERY = 60.0  # seconds between two writes, at most: there is one before the first, then twice as many each time
 _DAY = 86400
 _LEAST, _SHARE = 0.05, 0.05  # seconds, or of those of the process, that writing may take
 _MOST_DEAD = 256  # functions and objects that have died since the last write, of which traces are written

@@ -30,6 +30,11 @@ struct Layout {
   PyObject *info_type, *dict, *weak_references;
 };
 
+// No name leads to the class of links.
+bool is_link(PyTypeObject* type) noexcept {
+  return type->tp_basicsize == sizeof(Link) && std::strcmp(type->tp_name, "functools._lru_list_elem") == 0;
+}
+
 }  // namespace
 
 PyTypeObject* lru_cache_type() noexcept {
@@ -50,11 +55,6 @@ LruCache lru_cache_of(PyObject* function) noexcept {
 
 PyObject* cached_function(PyObject* function) noexcept {
   return reinterpret_cast<Layout*>(function)->function;
-}
-
-// No name leads to the class of links.
-bool is_link(PyTypeObject* type) noexcept {
-  return type->tp_basicsize == sizeof(Link) && std::strcmp(type->tp_name, "functools._lru_list_elem") == 0;
 }
 
 bool is_cache(PyTypeObject* type) noexcept {

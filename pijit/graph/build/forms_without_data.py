@@ -6,6 +6,13 @@ from typing import Any
 from pijit.graph.decompose.own import OWN
 
 
+def _outputs(x: Any, sizes: Any, states: Any, bidirectional: bool) -> Any:
+    """What recurrent layers give: all turns, whose leading sizes these are, and the last states."""
+    states = states if isinstance(states, list | tuple) else (states,)
+    width = states[0].shape[-1] * (2 if bidirectional else 1)
+    return x.new_empty((*sizes, width)), *(each.new_empty(each.shape) for each in states)
+
+
 def _layers(
     x: Any,
     states: Any,
@@ -18,9 +25,7 @@ def _layers(
     batch_first: bool,
 ) -> Any:
     """Torch would go through all turns, whose number would be fixed."""
-    states = states if isinstance(states, list | tuple) else (states,)
-    width = states[0].shape[-1] * (2 if bidirectional else 1)
-    return x.new_empty((*x.shape[:2], width)), *(each.new_empty(each.shape) for each in states)
+    return _outputs(x, x.shape[:2], states, bidirectional)
 
 
 def _any_size(x: Any) -> Any:
@@ -52,9 +57,7 @@ def _packed_layers(
     training: bool,
     bidirectional: bool,
 ) -> Any:
-    states = states if isinstance(states, list | tuple) else (states,)
-    width = states[0].shape[-1] * (2 if bidirectional else 1)
-    return x.new_empty((x.shape[0], width)), *(each.new_empty(each.shape) for each in states)
+    return _outputs(x, x.shape[:1], states, bidirectional)
 
 
 # Sequences of several lengths.

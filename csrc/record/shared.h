@@ -25,7 +25,7 @@ bool make_iterator(Recorder&, ShadowFrame&, Val iterable, int pops);
 // The next item of a known iterator: 1 and *item, 0 at the end, -1 not known.
 int next_item(Recorder&, Val iterator, Val* item);
 // A dict, list or object that existed before is written: emits the node and the overlay.
-bool store_attribute(Recorder&, ShadowFrame&, Val object, PyObject* name, Val value, int pops);
+bool store_attribute(Recorder&, ShadowFrame&, Val object, PyObject* name, Val value, Then then, int pops);
 Invoke write_by_class(Recorder&, ShadowFrame&, Val object, PyObject* name, Val value, Then then, int pops,
                       bool* generic);
 // CPython has written to pending.x.

@@ -302,6 +302,48 @@ def test_token_by_token() -> None:
     assert made[1] < 1.5 * made[0]
 
 
+class Held:
+    """What a turn hands to the next one, as a cache of keys and values."""
+
+    def __init__(self) -> None:
+        self.sum: Tensor | None = None
+
+    def update(self, x: Tensor) -> Tensor:
+        self.sum = x if self.sum is None else self.sum * 0.5 + x
+        return self.sum
+
+
+@pijit.opaque
+def looks_into(parts: dict[str, Any]) -> bool:
+    return parts["held"] is not None
+
+
+@pijit.opaque
+def looks(x: Tensor) -> None:
+    pass
+
+
+def hands_on(x: Tensor, turns: int) -> Tensor:
+    """Foreign code finds an object in one turn, and the next turn looks at it."""
+    held, n = Held(), 0
+    while n < turns:
+        for at in range(40):
+            x = torch.sigmoid(x * 2 + at) - 0.5
+        parts = {"x": held.update(x), "held": held}
+        if looks_into(parts):
+            held, x = parts["held"], parts["x"]
+        looks(x)
+        n += 1
+    return x
+
+
+def test_what_a_turn_looks_at_was_found_in_the_one_before() -> None:
+    with torch.no_grad():
+        fast = check(hands_on, [(torch.ones(2, 3), 40), (torch.zeros(2, 3), 60)])
+    assert entry_replays() > 0
+    assert max(len(trace.nodes) for trace in pijit.traces(fast)) < 1000  # a turn has 170
+
+
 def scans(x: Tensor, table: dict[str, Tensor]) -> dict[str, Tensor]:
     """Writes what the caller sees, in and after the loop."""
     for at, row in enumerate(x.unbind(0)):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import itertools
 import operator
@@ -31,7 +32,38 @@ def noted(x: Tensor) -> Any:
     return kept
 
 
+class Settings:
+    """As a configuration of a model: an attribute may be a property, and what is set goes through a method."""
+
+    def __init__(self, dtype: torch.dtype, **given: Any) -> None:
+        self.dtype, self.nested = dtype, {"dtypes": [torch.float16, None]}
+        self.scale = 2
+        for name, value in given.items():
+            setattr(self, name, value)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        super().__setattr__(name, value)
+
+    @property
+    def scale(self) -> int:
+        return self._scale
+
+    @scale.setter
+    def scale(self, value: int) -> None:
+        self._scale = value + 1
+
+
+def with_settings(x: Tensor) -> Any:
+    made = Settings(x.dtype, scale=3, other=None)
+    kept, other = copy.deepcopy(made.__dict__), copy.deepcopy(made)
+    other.scale += 1
+    made.nested["dtypes"].append(torch.bool)
+    nested = kept["nested"]["dtypes"], other.nested["dtypes"], made.nested["dtypes"]
+    return x.to(kept["dtype"]) * other.scale, made.scale, list(other.__dict__), *nested
+
+
 CASES: dict[str, Case] = {
+    "copies of settings": with_settings,
     "list": lambda x: list(x),
     "tuple": lambda x: torch.stack(tuple(x)),
     "unpacked": lambda x: [*x, x],

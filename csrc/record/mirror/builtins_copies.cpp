@@ -86,6 +86,28 @@ Task<Val> object_reduce(Drive& drive, Arguments args) {
   co_return recorder.new_tuple(&PyTuple_Type, parts, 5);
 }
 
+void take_name(Recorder& recorder, ShadowFrame& frame, PyObject* result) {
+  if (!PyUnicode_CheckExact(result)) return recorder.stop(Abort::kUnknownCall, "object.__reduce_ex__");
+  frame.pending.result = recorder.reads.owned(result);
+}
+
+// The same of an object of C that is known by a name, such as torch.float32: that is what its own __reduce__ gives.
+Invoke reduce(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
+  static PyObject* const own = name("__reduce__");
+  PyObject *self = args.values[0].object(), *protocol = args.values[1].object();
+  PyTypeObject* type = self == nullptr ? nullptr : Py_TYPE(self);
+  constexpr unsigned long kNotOfC = Py_TPFLAGS_HEAPTYPE | Py_TPFLAGS_HAVE_GC;
+  if (type == nullptr || (type->tp_flags & kNotOfC) != 0 || protocol == nullptr || !PyLong_CheckExact(protocol))
+    return drive(recorder, frame, object_reduce, args, pops);
+  PyObject* method = recorder.reads.lookup_type(type, own);
+  if (!recorder.live()) return Invoke::kStopped;
+  if (method == nullptr || Py_TYPE(method) != &PyMethodDescr_Type || PyDescr_TYPE(method) != type)
+    return drive(recorder, frame, object_reduce, args, pops);
+  recorder.reads.owned(self);
+  observe(frame, pops, take_name);
+  return Invoke::kStarted;
+}
+
 void take_bytes(Recorder& recorder, ShadowFrame& frame, PyObject* result) {
   if (!PyBytes_CheckExact(result)) return recorder.stop(Abort::kUnknownCall, "pickle.dumps");
   frame.pending.result = recorder.reads.owned(result);
@@ -109,7 +131,7 @@ Invoke pickle_dumps(Recorder& recorder, ShadowFrame& frame, Arguments& args, int
 }
 
 constexpr KnownCallable kCopyRows[] = {
-    {"builtins", "object.__reduce_ex__", object_reduce, 2, 2},
+    {"builtins", "object.__reduce_ex__", reduce, 2, 2},
     {"_pickle", "dumps", pickle_dumps, 1, 1},
 };
 

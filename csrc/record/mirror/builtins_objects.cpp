@@ -206,9 +206,13 @@ Val written_value(const Arguments& args) {
 // object.__setattr__(self, name, value), object.__delattr__(self, name)
 Invoke generic_write(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
   if (!names_attribute(args)) return Invoke::kUnknown;
-  if (!store_attribute(recorder, frame, args.values[0], args.values[1].object(), written_value(args), pops))
+  PyObject* const name = args.values[1].object();
+  if (!store_attribute(recorder, frame, args.values[0], name, written_value(args), Then::kReplace, pops))
     return recorder.live() ? Invoke::kUnknown : Invoke::kStopped;
-  if (frame.pending.active) return Invoke::kUnknown;
+  if (frame.pending.active) {  // a setter in Python
+    frame.pending.x = Val::constant(Py_None);
+    return Invoke::kStarted;
+  }
   known(frame, pops, Val::constant(Py_None));
   frame.pending.x = args.values[0];
   frame.pending.finish = [](Recorder& r, ShadowFrame& f, PyObject* result) {

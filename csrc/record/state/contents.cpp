@@ -137,7 +137,12 @@ bool try_items(Recorder& recorder, Val iterable, Vals* out) {
       return true;
     case VirtualKind::kInstance:
     case VirtualKind::kDict:
-      if (content.owner() != kNone || !gives_keys(content.type)) return false;
+      if (!gives_keys(content.type)) return false;
+      if (const family::Attributes* attributes = attributes_of(recorder.heap, content)) {
+        if (attributes->any_order) return false;
+        for (PyObject* name : attributes->names) out->push_back(keep_key(recorder, name));
+        return true;
+      }
       [[fallthrough]];
     case VirtualKind::kSet:
       if (content.kind == VirtualKind::kSet && content.keys().size() > 1)
@@ -301,8 +306,7 @@ int item_at(Recorder& recorder, Val source, size_t position, bool reversed, Val*
     if (content.kind == VirtualKind::kTuple || content.kind == VirtualKind::kList ||
         content.kind == VirtualKind::kDeque)
       return among(content.items);
-    const bool dict = content.kind == VirtualKind::kDict && content.owner() == kNone;
-    if (content.kind == VirtualKind::kView || dict || gives_keys(content.type))
+    if (content.kind == VirtualKind::kView || content.kind == VirtualKind::kDict || gives_keys(content.type))
       return dict_item_at(recorder, source, position, reversed, item);
   }
   PyObject* object = source.object();

@@ -68,7 +68,7 @@ struct Arrival {
     uint64_t bytecodes;
   };
   int instruction;
-  Place first, before, last;
+  Place first, earlier, before, last;
 };
 
 // The shadow of one Python frame.

@@ -631,6 +631,9 @@ Invoke find_attribute(Recorder& recorder, ShadowFrame& frame, Val object, PyObje
   // int | str: generic but for the names that it has of its class
   if (type == union_type() && object.is_const() && !has_name(name, "__module__"))
     return generic_attribute(lookup, object, name);
+  // list[str]: what it is made of
+  if (type == &Py_GenericAliasType && object.is_const() && (has_name(name, "__origin__") || has_name(name, "__args__")))
+    return generic_attribute(lookup, object, name);
   if (getter == slots.getattr_hook || getter == slots.getattribute) return hooked_attribute(lookup, object, name);
   return Invoke::kUnknown;
 }

@@ -68,10 +68,11 @@ class Turns {
 
  private:
   void make_tables() {
-    for (size_t i = arrival_.before.guards; i < trace_.guards.size(); ++i)
+    // What the first of the two turns looks at may have been loaded in the one before it.
+    for (size_t i = arrival_.earlier.guards; i < trace_.guards.size(); ++i)
       if (is_load(trace_.guards[i].op)) loads_.emplace(trace_.guards[i].out, &trace_.guards[i]);
-    if (arrival_.before.epochs == 0) note(trace_.tensors.get());
-    for (size_t i = std::max(arrival_.before.epochs, 1u) - 1; i < trace_.epochs.size(); ++i)  // one is under way there
+    if (arrival_.earlier.epochs == 0) note(trace_.tensors.get());
+    for (size_t i = std::max(arrival_.earlier.epochs, 1u) - 1; i < trace_.epochs.size(); ++i)  // one is under way there
       note(trace_.epochs[i].tensors.get());
     for (size_t i = first_; i < trace_.nodes.size(); ++i) note(trace_.nodes[i]);
   }
@@ -179,9 +180,9 @@ bool leaves_loop(Recorder& recorder, ShadowFrame& frame) {
                            static_cast<uint32_t>(recorder.trace().epochs.size()), bytecodes};
   const auto found = std::find_if(frame.arrivals.begin(), frame.arrivals.end(),
                                   [&](const Arrival& each) { return each.instruction == frame.instruction; });
-  if (found == frame.arrivals.end()) return frame.arrivals.push_back({frame.instruction, now, now, now}), false;
+  if (found == frame.arrivals.end()) return frame.arrivals.push_back({frame.instruction, now, now, now, now}), false;
   const Arrival arrival = *found;
-  found->before = std::exchange(found->last, now);
+  found->earlier = std::exchange(found->before, std::exchange(found->last, now));
   if (arrival.before.bytecodes == arrival.last.bytecodes) return false;
   const bool open = frame.does(Operation::kForIter) && is_open(recorder.heap, frame.top());
   const bool chosen = open || recorder.way_of_loops() == Loops::kBody;

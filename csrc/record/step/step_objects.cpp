@@ -75,8 +75,8 @@ void start_call(Recorder& recorder, ShadowFrame& frame, Val callable, Arguments&
 
 // A data descriptor that takes the write, if the class has one. kUnknown with *plain: the write goes to the instance,
 // to its slot at *offset if that is not 0.
-Invoke descriptor_write(Recorder& recorder, ShadowFrame& frame, Val object, PyObject* name, Val value, int pops,
-                        bool* plain, Py_ssize_t* offset) {
+Invoke descriptor_write(Recorder& recorder, ShadowFrame& frame, Val object, PyObject* name, Val value, Then then,
+                        int pops, bool* plain, Py_ssize_t* offset) {
   PyTypeObject* type = recorder.heap.type_of(object);
   PyObject *descriptor = recorder.reads.lookup_type(type, name, object.object()), *dict = nullptr;
   *plain = false;
@@ -94,7 +94,7 @@ Invoke descriptor_write(Recorder& recorder, ShadowFrame& frame, Val object, PyOb
     Arguments args;
     args.values = {object};
     if (!value.is_null()) args.values.push_back(value);
-    return invoke_function(recorder, frame, Val::constant(setter.get()), args, Then::kDrop, pops);
+    return invoke_function(recorder, frame, Val::constant(setter.get()), args, then, pops);
   }
   if (Py_TYPE(descriptor)->tp_descr_set == cpython::slot_functions().descr_set) {
     PyObject* method =
@@ -104,7 +104,7 @@ Invoke descriptor_write(Recorder& recorder, ShadowFrame& frame, Val object, PyOb
     Arguments args;
     args.values = {Val::constant(descriptor), object};
     if (!value.is_null()) args.values.push_back(value);
-    return invoke_function(recorder, frame, Val::constant(method), args, Then::kDrop, pops);
+    return invoke_function(recorder, frame, Val::constant(method), args, then, pops);
   }
   if (const PyMemberDef* member = cpython::member_of(descriptor)) {
     *plain = object.is_virtual() || (member->type == T_OBJECT_EX && (member->flags & READONLY) == 0);
@@ -115,14 +115,15 @@ Invoke descriptor_write(Recorder& recorder, ShadowFrame& frame, Val object, PyOb
 
 }  // namespace
 
-// The generic setattr on an object: virtual, or existing and then a node.
-bool store_attribute(Recorder& recorder, ShadowFrame& frame, Val object, PyObject* name, Val value, int pops) {
+// The generic setattr on an object: virtual, or existing and then a node; or a frame, which `then` is for.
+bool store_attribute(Recorder& recorder, ShadowFrame& frame, Val object, PyObject* name, Val value, Then then,
+                     int pops) {
   bool plain = false;
   Py_ssize_t slot = 0;
   if (object.is_reg()) return false;  // its class may not be known, such as of what the call itself has defined
   if (recorder.heap.is_virtual(object, VirtualKind::kFunction))
     if (const int written = write_function_attribute(recorder, object, name, value); written != 0) return written > 0;
-  Invoke outcome = descriptor_write(recorder, frame, object, name, value, pops, &plain, &slot);
+  Invoke outcome = descriptor_write(recorder, frame, object, name, value, then, pops, &plain, &slot);
   if (outcome != Invoke::kUnknown || !plain) return outcome == Invoke::kStarted;
   if (object.is_virtual()) {
     VirtualKind kind = recorder.heap.model(object).kind;
@@ -206,7 +207,7 @@ void write_attribute(Recorder& recorder, ShadowFrame& frame, Val object, PyObjec
     return;
   }
   if (!generic) return stop_attribute(recorder, object, name);
-  if (!store_attribute(recorder, frame, object, name, value, pops)) {
+  if (!store_attribute(recorder, frame, object, name, value, Then::kDrop, pops)) {
     Val old;
     const bool absent = value.is_null() && recorder.heap.is_virtual(object, VirtualKind::kInstance) &&
                         !recorder.heap.is_built(object) && !attr_find(recorder.heap, object, name, &old);

@@ -552,3 +552,177 @@ def f(n):
     except AttributeError as error:
         found = str(error)
     return found, types.ModuleType.__getattribute__(k, "scale"), handed.scale + 1
+
+
+# %% setters_called_by_name: f(4); k = 1 -> 2; change Held.level = 7; undo Held.level = level
+class Held:
+    def __init__(self, x):
+        self.log = [x]
+        self.level = x
+
+    def __setattr__(self, name, value):
+        super().__setattr__(name, value)
+
+    @property
+    def level(self):
+        return self._level
+
+    @level.setter
+    def level(self, value):
+        self.log = [*self.log, value]
+        self._level = value * k
+
+    @level.deleter
+    def level(self):
+        del self._level
+
+
+level = vars(Held)["level"]
+held = Held(3)
+
+
+def f(x):
+    made = Held(x)
+    object.__setattr__(made, "level", x + 1)
+    first = made.level
+    setattr(made, "level", x + 2)
+    object.__setattr__(held, "level", x)
+    given = setattr(held, "level", held.level + 1)
+    delattr(made, "level")
+    return first, made.log, vars(made).get("_level"), held.level, held.log[-2:], given, object.__setattr__(made, "k", k)
+
+
+# %% setter_called_by_name_that_raises: f(4); k = 5 -> 3
+class Bounded:
+    def __setattr__(self, name, value):
+        super().__setattr__(name, value)
+        self.__dict__["last"] = name
+
+    @property
+    def size(self):
+        return self._size
+
+    @size.setter
+    def size(self, value):
+        if value > k:
+            raise ValueError(value)
+        self._size = value
+
+
+def f(x):
+    made = Bounded()
+    made.size = 1
+    try:
+        made.size = x
+    except ValueError as error:
+        return made.size, vars(made), error.args
+    return made.size, vars(made)
+
+
+# %% setter_of_a_descriptor_called_by_name: f(4); k = 1 -> 2
+class Scaled:
+    def __set_name__(self, owner, name):
+        self.name = name
+
+    def __get__(self, instance, owner=None):
+        return instance.of_width
+
+    def __set__(self, instance, value):
+        setattr(instance, f"of_{self.name}", value * k)
+
+
+class Own:
+    width = Scaled()
+
+    def __setattr__(self, name, value):
+        object.__setattr__(self, name, value)
+
+
+own = Own()
+
+
+def f(x):
+    made = Own()
+    made.width = x
+    own.width = made.width + 1
+    return made.width, own.width
+
+
+# %% parts_of_generic_aliases: f([1]); change of_one = dict[int, str] | None
+import types
+import typing
+
+of_one, of_two = list[int] | None, dict[str, list[int]]
+
+
+def checked(value, wanted):
+    origin, args = typing.get_origin(wanted), typing.get_args(wanted)
+    if origin is types.UnionType:
+        found = []
+        for each in args:
+            try:
+                return checked(value, each)
+            except TypeError as error:
+                found.append(str(error))
+        raise TypeError(found)
+    if origin is not None:
+        wanted = origin
+    if not isinstance(value, wanted):
+        raise TypeError(f"expected {wanted.__name__}, got {type(value).__name__} ({value!r})")
+    return wanted, args
+
+
+def f(x):
+    try:
+        return checked(x, of_one), of_two.__origin__, of_two.__args__[1].__args__, checked(None, of_one)
+    except TypeError as error:
+        return str(error)
+
+
+# %% names_of_a_new_object: f(4); k = 1 -> 2; change Named.__iter__ = lambda self: iter(["other"]); undo Named.__iter__ = names
+class Named:
+    def __init__(self, x):
+        self.one = x
+        self.two_id = k
+        self.more = {"x": 1}
+
+    def __iter__(self):
+        yield from self.__dict__
+
+
+names = Named.__iter__
+
+
+def f(x):
+    made, other = Named(x), Named(k)
+    other.last = [name for name in other.__dict__]
+    del other.two_id
+    seen = [getattr(made, name, None) for name in made if name.endswith("e")]
+    keys = iter(vars(other))
+    first = next(keys)
+    left = {**other.__dict__}
+    return (
+        seen,
+        first,
+        list(keys),
+        list(made.__dict__),
+        sorted(other.__dict__),
+        left,
+        made.__dict__,
+        "last" in vars(other),
+    )
+
+
+# %% names_of_a_new_object_that_change: f(4); k = 1 -> 2
+class Filled:
+    pass
+
+
+def f(x):
+    made = Filled()
+    made.a, made.b = x, k
+    try:
+        for name in made.__dict__:
+            setattr(made, name + "_", x)
+    except RuntimeError as error:
+        return str(error), vars(made)

@@ -1,6 +1,6 @@
 """Models of gpu_models.py on a GPU, launched as CUDA graphs: are they right to the bit, how fast, and are the bars met?
 
-    python bench/gpu.py [--only NAME ...] [--seconds 240] [--compiled] [--json FILE]
+    python bench/gpu.py [--only NAME ...] [--seconds 240] [--compiled] [--fused] [--json FILE]
 
 Each row is measured in a process of its own, on one thread. While one is measured, the next one imports what it needs;
 the device is one row's alone. What a row does:
@@ -15,9 +15,10 @@ Printed for each row: milliseconds of eager, medians of the rounds' ratios to ea
 jitted call in milliseconds, the slowest jitted call in slowest ones of eager behind its first one, what the allocator
 has reserved beyond eager's, whether bits are equal ("noisy" where those of the twin differ, too), and the bars.
 --compiled adds torch.compile's reduce-overhead, for `generate` that with a static cache. That takes longer, and runs in
-blocks, since it records again where calls of others come between. A process that takes too long is ended; what it has
-said until then is printed. The exit status is 1 if bits of a row differ or it failed; a bar that is not met is only
-said. `--device cpu --small` tries all that without a GPU.
+blocks, since it records again where calls of others come between. --fused adds the backend `inductor` for rows of
+inference: kernels of Triton under pijit's graphs, in blocks, with the largest relative error. A process that takes too
+long is ended; what it has said until then is printed. The exit status is 1 if bits of a row differ or it failed; a bar
+that is not met is only said. `--device cpu --small` tries all that without a GPU.
 """
 
 from __future__ import annotations
@@ -52,9 +53,24 @@ WARM = {False: 10, True: 2}
 MOST_MEMORY = 0.10  # beyond eager's
 LEFT = 2.0  # seconds that are too few to begin with
 BLOCK = {False: 30, True: 3}  # calls of torch.compile's
+FUSED_SECONDS = 120.0  # that are waited for kernels
 
-HEAD = ("row", "eager ms", "eager", "native", "graphs", "ms", "first ms", "worst", "memory", "bits", "compiled", "bars")
-FORM = "{:11}{:>10}{:>8}{:>8}{:>8}{:>9}{:>10}{:>7}{:>8} {:>7} {:>16}  {}"
+HEAD = (
+    "row",
+    "eager ms",
+    "eager",
+    "native",
+    "graphs",
+    "ms",
+    "first ms",
+    "worst",
+    "memory",
+    "bits",
+    "compiled",
+    "fused",
+    "bars",
+)
+FORM = "{:11}{:>10}{:>8}{:>8}{:>8}{:>9}{:>10}{:>7}{:>8} {:>7} {:>16} {:>24}  {}"
 
 
 class Side:
@@ -172,7 +188,10 @@ def measure(name: str, options: argparse.Namespace) -> Iterator[dict[str, Any]]:
     row |= answers(graphs.run) | {"differs": differences(sides)}
     yield row
     if options.compiled:
-        yield row | compiled(side(), eager)
+        row |= compiled(side(), eager)
+        yield row
+    if options.fused and not eager.case.training:
+        yield row | fused(side("inductor"), eager)
 
 
 def in_rounds(sides: dict[str, Side]) -> dict[str, Any]:
@@ -263,6 +282,36 @@ def compiled(side: Side, eager: Side) -> dict[str, Any]:
     except Exception as error:
         return {"compiled failed": f"{type(error).__name__}: {error}".partition("\n")[0][:160]}
     return {"compiled ms": 1e3 * taken, "compiled": taken / plain, "compiled first s": first}
+
+
+def fused(side: Side, eager: Side) -> dict[str, Any]:
+    """What `inductor` takes, in blocks beside blocks of eager, and how far its results are from those of eager."""
+    from pijit.compilers import market
+
+    long, start = side.row.long, time.perf_counter()
+    side.until(WARM[long])
+    came = market.wait(FUSED_SECONDS)
+    took = time.perf_counter() - start
+    settle(side)
+    calls = max(BLOCK[long], len(side.case.inputs))
+    taken, plain = (statistics.median([each.step() for _ in range(calls)]) for each in (side, eager))
+    found = answers(side.run)
+    return {
+        "fused ms": 1e3 * taken,
+        "fused": taken / plain,
+        "fused after s": took if came else None,
+        "fused error": max(map(error, side.expected, eager.expected)),
+        "fused answers": found["answers"],
+        "fused refused": found["refused"],
+    }
+
+
+def error(got: Any, right: Any) -> float:
+    """The largest difference of two tensors, in largest magnitudes of the right one; infinite where sizes differ."""
+    if got.shape != right.shape:
+        return float("inf")
+    gap, size = ((got.double() - right.double()).abs().max().item(), right.double().abs().max().item())
+    return gap / size if size else gap
 
 
 # --- processes ----------------------------------------------------------------------------------
@@ -367,6 +416,8 @@ def bars(row: dict[str, Any]) -> Iterator[str]:
             yield bar("graphs/eager", row["graphs"], asked.most)
         elif "compiled ms" in row:
             yield bar("graphs/compiled", row["ms"] / row["compiled ms"], 1.0)
+            if "fused ms" in row:
+                yield bar("fused/compiled", row["fused ms"] / row["compiled ms"], 1.0)
         if asked.worst is not None:
             yield bar("worst/eager's", row["worst"], asked.worst)
     if row.get("memory") is not None:
@@ -391,10 +442,11 @@ def cells(row: dict[str, Any]) -> list[str]:
 
     bits = "-" if "differs" not in row else "DIFFER" if is_wrong(row) else "noisy" if row["differs"] else "equal"
     other = "-" if "compiled" not in row else f"{row['compiled']:.3f} {row['compiled ms']:.3f} ms"
+    kernels = "-" if "fused" not in row else "{fused:.3f} {fused ms:.3f} ms {fused error:.0e}".format(**row)
     return [
         row["row"], number("eager ms", ".3f"), number("twin", ".3f"), number("native", ".3f"), number("graphs", ".3f"),
         number("ms", ".3f"), number("first ms", ".1f"), number("worst", ".2f"), number("memory", ".1%"), bits, other,
-        "; ".join(bars(row)),
+        kernels, "; ".join(bars(row)),
     ]  # fmt: skip
 
 
@@ -414,6 +466,8 @@ def notes(row: dict[str, Any]) -> Iterator[str]:
         who = ", ".join(f"{count} x {name}" for name, count in row["answers"].items())
         yield f"{row['traces']} traces, {row['segments']} segments, keys: {who or 'none'}; {row.get('seconds')} s"
     yield from (f"{count} x {why}" for why, count in row.get("refused", {}).items())
+    yield from (f"fused: {count} x {name}" for name, count in row.get("fused answers", {}).items())
+    yield from (f"fused: {count} x {why}" for why, count in row.get("fused refused", {}).items())
 
 
 def main() -> int:
@@ -423,11 +477,12 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", nargs="+", metavar="NAME", default=list(ROWS), choices=ROWS)
     parser.add_argument("--seconds", type=float, default=240, help="for all rows")
-    parser.add_argument("--row-seconds", type=float, default=None, help="for one (60; with --compiled 180)")
+    parser.add_argument("--row-seconds", type=float, default=None, help="for one (60; with --compiled or --fused 180)")
     parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
     parser.add_argument("--backend", help="of the side with graphs (cudagraphs; on the CPU torchscript)")
     parser.add_argument("--small", action="store_true", help="sizes of a moment")
     parser.add_argument("--compiled", action="store_true", help="torch.compile's reduce-overhead, too")
+    parser.add_argument("--fused", action="store_true", help="the backend `inductor`, too")
     parser.add_argument("--lock", type=Path, default=Path(tempfile.gettempdir()) / "pijit-gpu.lock", metavar="FILE")
     parser.add_argument("--json", type=Path, metavar="FILE", help="a line for each row, as soon as it is there")
     parser.add_argument("--one", choices=ROWS, help=argparse.SUPPRESS)
@@ -436,9 +491,9 @@ def main() -> int:
     if options.one:
         one(options.one, options)
         return 0
-    limit = options.row_seconds or (180 if options.compiled else 60)
+    limit = options.row_seconds or (180 if options.compiled or options.fused else 60)
     arguments = ["--device", options.device, "--backend", options.backend]
-    arguments += [f"--{word}" for word in ("small", "compiled") if getattr(options, word)]
+    arguments += [f"--{word}" for word in ("small", "compiled", "fused") if getattr(options, word)]
     end, rows, waiting = time.monotonic() + options.seconds, [], [*options.only]
     file = options.json.open("a") if options.json else None
     print(FORM.format(*HEAD), flush=True)

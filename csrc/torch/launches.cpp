@@ -233,18 +233,12 @@ PyObject* watch(PyObject*, PyObject* arguments) {
   });
 }
 
-PyObject* capture(PyObject*, PyObject* arguments) {
-  PyObject *capsule = nullptr, *inputs = nullptr, *begin = nullptr, *end = nullptr, *ended = nullptr;
-  if (!PyArg_ParseTuple(arguments, "OOOOO!", &capsule, &inputs, &begin, &end, &PyList_Type, &ended)) return nullptr;
-  const auto* launches = static_cast<Launches*>(PyCapsule_GetPointer(capsule, kCapsule));
-  std::vector<at::Tensor> given;
-  if (launches == nullptr || !unpack(inputs, &given)) return nullptr;
+// Calls begin(), the work, which gives tensors, and end(); gives these tensors. Nothing here gives up the GIL.
+template <typename Work>
+PyObject* captured(PyObject* begin, PyObject* end, PyObject* ended, const Work& work) {
   if (!Ref::steal(PyObject_CallNoArgs(begin))) return nullptr;
   std::vector<at::Tensor> made;
-  const Ref done = Ref::steal(guarded([&]() -> PyObject* {
-    made = launches->run(given);
-    return new_reference(Py_None);
-  }));
+  const Ref done = Ref::steal(guarded([&]() -> PyObject* { return work(&made) ? new_reference(Py_None) : nullptr; }));
   PyObject *type, *value, *traceback;
   PyErr_Fetch(&type, &value, &traceback);
   if (Ref::steal(PyObject_CallNoArgs(end))) PyList_Append(ended, Py_True);
@@ -253,6 +247,46 @@ PyObject* capture(PyObject*, PyObject* arguments) {
     return nullptr;
   }
   return PyErr_Occurred() == nullptr ? pack(made) : nullptr;
+}
+
+PyObject* capture(PyObject*, PyObject* arguments) {
+  PyObject *capsule = nullptr, *inputs = nullptr, *begin = nullptr, *end = nullptr, *ended = nullptr;
+  if (!PyArg_ParseTuple(arguments, "OOOOO!", &capsule, &inputs, &begin, &end, &PyList_Type, &ended)) return nullptr;
+  const auto* launches = static_cast<Launches*>(PyCapsule_GetPointer(capsule, kCapsule));
+  std::vector<at::Tensor> given;
+  if (launches == nullptr || !unpack(inputs, &given)) return nullptr;
+  return captured(begin, end, ended, [&](std::vector<at::Tensor>* made) { return *made = launches->run(given), true; });
+}
+
+// What a callable gives for a list of tensors; each result is written to the tensor of its place, if there is one.
+bool call_and_keep(PyObject* call, PyObject* list, PyObject* targets, std::vector<at::Tensor>* made) {
+  const Ref results = Ref::steal(PyObject_CallOneArg(call, list));
+  if (!results || !unpack(results.get(), made)) return false;
+  const at::AutoDispatchBelowADInplaceOrView below;
+  const c10::AutoGradMode no_gradients(false);
+  if (made->size() != static_cast<size_t>(PyTuple_GET_SIZE(targets)))
+    return PyErr_SetString(PyExc_RuntimeError, "it gives another number of tensors"), false;
+  for (size_t i = 0; i < made->size(); ++i) {
+    PyObject* target = PyTuple_GET_ITEM(targets, static_cast<Py_ssize_t>(i));
+    if (target != Py_None) THPVariable_Unpack(target).copy_((*made)[i]);
+  }
+  return true;
+}
+
+PyObject* capture_call(PyObject*, PyObject* arguments) {
+  PyObject *call = nullptr, *inputs = nullptr, *targets = nullptr, *begin = nullptr, *end = nullptr, *ended = nullptr;
+  if (!PyArg_ParseTuple(arguments, "OOO!OOO!", &call, &inputs, &PyTuple_Type, &targets, &begin, &end, &PyList_Type,
+                        &ended))
+    return nullptr;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(targets); ++i) {
+    PyObject* target = PyTuple_GET_ITEM(targets, i);
+    if (target != Py_None && !THPVariable_Check(target))
+      return PyErr_SetString(PyExc_TypeError, "a target is a tensor, or None"), nullptr;
+  }
+  const Ref list = Ref::steal(PySequence_List(inputs));  // the call may empty it
+  if (!list) return nullptr;
+  return captured(begin, end, ended,
+                  [&](std::vector<at::Tensor>* made) { return call_and_keep(call, list.get(), targets, made); });
 }
 
 // Functions of libtorch_cuda, to which this module is not linked: it is built where there is none.
@@ -327,6 +361,11 @@ PyMethodDef kCaptureLaunches = {
     "capture_launches(launches, inputs, begin, end, ended)\n--\n\nCalls begin(), dispatches the operators on these "
     "tensors, and calls end(), without giving up the GIL; gives the results. Where end() has not raised, `ended` gets "
     "an item."};
+PyMethodDef kCaptureCall = {
+    "capture_call", capture_call, METH_VARARGS,
+    "capture_call(call, inputs, targets, begin, end, ended)\n--\n\nAs capture_launches(), of what call(inputs) "
+    "launches: compiled code that takes a list of tensors and gives one. Each result is written to the tensor of its "
+    "place in the tuple of targets, if that is one."};
 PyMethodDef kCanHold = {"can_hold", can_hold, METH_O,
                         "can_hold(graph)\n--\n\nbegin_capture() and end_capture() take it."};
 PyMethodDef kBeginCapture = {"begin_capture", begin_capture, METH_VARARGS,

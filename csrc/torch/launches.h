@@ -5,6 +5,7 @@
 //    are seen once, and dispatched for the capture by C++ that keeps the GIL from its begin to its end.
 // 2. Of what is seen the tensors of the call are put in anew each time, and those that operators made. All others, such
 //    as weights, stay.
+// 3. Code that a compiler has made is one C function of a list of tensors: it is called for the capture as it is.
 #pragma once
 #include "torch/below.h"
 #include "torch/tape_values.h"
@@ -52,6 +53,6 @@ class Launches final : public BelowAutograd {
 };
 
 // For Python, as methods of the adapter's module.
-extern PyMethodDef kWatchLaunches, kCaptureLaunches, kCanHold, kBeginCapture, kEndCapture;
+extern PyMethodDef kWatchLaunches, kCaptureLaunches, kCaptureCall, kCanHold, kBeginCapture, kEndCapture;
 
 }  // namespace pijit::torch_adapter

@@ -76,6 +76,7 @@ PyMethodDef kMethods[] = {
      "built_against()\n--\n\nThe version of torch that this module was built against."},
     kWatchLaunches,
     kCaptureLaunches,
+    kCaptureCall,
     kCanHold,
     kBeginCapture,
     kEndCapture,

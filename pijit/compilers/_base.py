@@ -183,6 +183,7 @@ class Backend:
         turns: layers that repeat so often, or more, are compiled once, as a loop over stacked weights; 0: never.
         turn_bytes: such a loop copies the weights of a turn, and wins where they have no more bytes; 0: any number.
         strided: its results have the strides that torch gives them, views included.
+        bounded: its process may hold as much memory as the option `compile_memory` says.
         quiet: what it cannot take is for the log alone.
         stalls: importing its package keeps the interpreter from running anything else for a second or longer; "auto"
             asks for it only where the program has imported that itself.
@@ -208,6 +209,7 @@ class Backend:
     turns: int = 0
     turn_bytes: int = 0
     strided: bool = False
+    bounded: bool = True
     quiet: bool = False
     devices: tuple[str, ...] = ("cpu",)
 
@@ -234,6 +236,25 @@ class Backend:
     def takes(self, kinds: Collection[str]) -> bool:
         """It takes a graph that has tensors of devices of these kinds, such as "cpu" and "cuda"."""
         return not self.devices or all(kind in self.devices for kind in kinds)
+
+    def on(self, kinds: Collection[str]) -> "Backend":
+        """The backend for a graph that has tensors of devices of these kinds."""
+        return self
+
+    def machine(self, graph: Graph) -> Mapping[str, Any]:
+        """What the code of a graph depends on beside it, torch and the processor, as data of JSON."""
+        return {}
+
+    def variables(self) -> Mapping[str, str]:
+        """Variables of the environment for the process in which it compiles."""
+        return {}
+
+    def begin(self, graph: Graph) -> None:
+        """Is called in that process before anything is made for a graph.
+
+        Raises:
+            BackendError: compiling would take what the program may need.
+        """
 
     def allowed(self, dtype: str, folded: bool = False) -> tuple[float, float]:
         """The relative and absolute difference from torch that is within the promise, for results of this dtype."""
@@ -271,12 +292,12 @@ class Backend:
         """
         from pijit.compilers import _partition, _prepare
 
-        options = options or Options()
-        self.check(options)
-        with reported(self.name):
-            parts = _prepare.parts(graph, self, options)
-            missing = _prepare.missing(parts.core, self, options)
-            return _prepare.completed(_partition.make(parts.core, self, options, missing), parts)
+        options, backend = options or Options(), self.on(_prepare.kinds(graph))
+        backend.check(options)
+        with reported(backend.name):
+            parts = _prepare.parts(graph, backend, options)
+            missing = _prepare.missing(parts.core, backend, options)
+            return _prepare.completed(_partition.make(parts.core, backend, options, missing), parts)
 
     def is_for_auto(self) -> bool:
         """It is usable, and may be asked for without a name."""

@@ -125,6 +125,9 @@ class Lowered(Backend):
     def limits(self, graph: Graph) -> Any:
         return self.inner.limits(graph)
 
+    def takes(self, kinds: Collection[str]) -> bool:
+        return super().takes(kinds) and self.inner.on(kinds) is self.inner
+
     def within(self, got: Any, right: Any, folded: bool = False) -> bool:
         return error_of(got, right) <= self.error
 

@@ -72,10 +72,10 @@ def parts(graph: Graph, backend: Backend, options: Options) -> Parts:
     """
     if graph.breaks:
         raise lacking(backend.name, graph.breaks)
-    if not backend.takes(kinds := _kinds(graph)):
+    if not backend.takes(found := kinds(graph)):
         raise BackendError(
             f"backend {backend.name!r} takes tensors of {', '.join(backend.devices)} only; this has tensors of "
-            f"{', '.join(sorted(kinds))}"
+            f"{', '.join(sorted(found))}"
         )
     if assumed := graph.assumptions:
         raise BackendError(
@@ -138,7 +138,7 @@ def _with_replacements(graph: Graph, backend: Backend, options: Options) -> tupl
     return (made, counts) if left(made) <= left(graph) else (graph, {})
 
 
-def _kinds(graph: Graph) -> set[str]:
+def kinds(graph: Graph) -> set[str]:
     """Kinds of the devices that its tensors are on."""
     made = (value for node in graph.nodes for value in node.results if value is not None)
     values = (value for value in (*graph.inputs, *graph.parameters, *made) if value.kind == "tensor")

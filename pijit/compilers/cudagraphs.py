@@ -1,6 +1,7 @@
 """CUDA graphs: the kernels of a segment are launched at once, where launching them takes longer than they do.
 
 What is captured are the operators that native replay calls, so the results are those of eager execution bit for bit.
+Code that another compiler has made is captured in the same way (`_captured_calls`), with its results.
 
 Rules:
 1. A capture is made by a call of the program, with the settings, addresses and sizes that are there. The threads that
@@ -88,7 +89,7 @@ class CudaGraphs(Backend):
             what = f"{others[0]!r} is none of one" if others else f"here are {', '.join(sorted(devices))}"
             raise BackendError(f"backend {self.name!r} takes tensors of one GPU; {what}")
         draws = any(node.random for node in graph.nodes)
-        captured = _Captured(_torch.module_of(graph), devices.pop(), draws, **options.settings)
+        captured = Captured(_torch.module_of(graph), devices.pop(), draws, **options.settings)
         plan = Plan(self.name, captured.run, results=(), rebind=captured.rebind, close=captured.close)
         plan.lend = captured.lend
         return plan
@@ -173,16 +174,17 @@ _pools: dict[Any, _Pool] = {}
 _Bounds = tuple[Callable[[], object], Callable[[], object]]
 
 
-def _adapter() -> Any:
+def adapter() -> Any:
+    """The adapter's module."""
     return _adapters.module("torch")
 
 
 def _bounds(graph: Any, pool: Any) -> _Bounds | None:
     """The bindings of torch give up the GIL; these are the functions behind them."""
-    adapter = _adapter()
-    if not adapter.can_hold(graph):
+    calls = adapter()
+    if not calls.can_hold(graph):
         return None
-    return partial(adapter.begin_capture, graph, pool), partial(adapter.end_capture, graph)
+    return partial(calls.begin_capture, graph, pool), partial(calls.end_capture, graph)
 
 
 class _Still:
@@ -321,8 +323,14 @@ def _all(still: dict[int, Any], inputs: Sequence[Any]) -> list[Any]:
     return [each.data if (own := still.get(at)) is None else own for at, each in enumerate(inputs)]
 
 
-class _Captured:
-    """The operators of a graph, and what was captured of them."""
+class Captured:
+    """The operators of a graph, and what was captured of them.
+
+    Attributes:
+        of_launching: what another way to launch them takes, of what was measured.
+    """
+
+    of_launching = _OF_REPLAY
 
     def __init__(self, module: Any, device: str, draws: bool, always: bool = False) -> None:
         import torch
@@ -460,7 +468,7 @@ class _Captured:
         made = recording.run(inputs)
         stream.synchronize()
         whole = time.perf_counter() - start
-        if whole > _GAIN * max(_OF_REPLAY * launching, alone):
+        if whole > _GAIN * max(self.of_launching * launching, alone):
             raise BackendError(
                 f"backend 'cudagraphs' wins nothing: {1e6 * whole:.0f} us with copies, where the kernels take "
                 f"{1e6 * alone:.0f} us and launching them {1e6 * launching:.0f} us; with the option always=True it is "
@@ -508,7 +516,10 @@ class _Captured:
                 at: _Still(each).made() for at, each in enumerate(inputs) if each.data_ptr() not in self._pool.lent
             }
             passed = self._passed or [False] * len(self._forms)
-            lent = [_Lent(form) if is_passed else None for form, is_passed in zip(self._forms, passed, strict=True)]
+            lent = [
+                _Lent(form) if is_passed and self._may_lend(form) else None
+                for form, is_passed in zip(self._forms, passed, strict=True)
+            ]
         for at, held in still.items():
             form = _Still(inputs[at])
             form.elements(held).copy_(form.elements(inputs[at]))
@@ -522,7 +533,7 @@ class _Captured:
         side = self._pool.side
         side.wait_stream(stream)
         with side:  # kernels are loaded, and libraries take the memory that they keep for this stream
-            launches = _adapter().watch_launches(lambda given: operators(*given), _all(still, inputs))
+            launches = self._watched(operators, _all(still, inputs))
         stream.wait_stream(side)
         results = tuple(map(_copied, made))  # the memory of the other stream is soon that of other tensors there
         side.wait_stream(stream)
@@ -548,6 +559,20 @@ class _Captured:
             each.own += more
         return recording
 
+    def _may_lend(self, form: _Still) -> bool:
+        """A result of this form may lie where the graph writes it."""
+        return True
+
+    def _watched(self, operators: Callable[..., Sequence[Any]], given: Sequence[Any]) -> Any:
+        """Runs them, and gives what a capture launches; None: the operators themselves."""
+        return adapter().watch_launches(lambda given: operators(*given), given)
+
+    def _launched(
+        self, launches: Any, still: Sequence[Any], lent: Sequence[_Lent | None], bounds: _Bounds, ended: list[bool]
+    ) -> Sequence[Any]:
+        """Captures that with the GIL held; gives its results."""
+        return adapter().capture_launches(launches, still, *bounds, ended)  # type: ignore[no-any-return]
+
     def _end_of_failed(self, graph: Any) -> None:
         try:
             graph.capture_end()
@@ -566,7 +591,7 @@ class _Captured:
             )
         try:
             if bounds is not None:
-                return _adapter().capture_launches(launches, still, *bounds, ended)  # type: ignore[no-any-return]
+                return self._launched(launches, still, lent, bounds, ended)
             self._pool.begin(graph)
             outputs = self._kept(lent, still)
             graph.capture_end()

@@ -112,11 +112,15 @@ class Market:
 
     def _may_take(self, backend: Backend, kinds: Collection[str]) -> bool:
         """It is asked for a segment with tensors of such devices. One that is named says itself why it takes none."""
-        return not self.automatic or backend.takes(kinds)
+        if not self.automatic:
+            return True
+        on = backend.on(kinds)
+        return on.takes(kinds) and (on is backend or not on.usable())
 
     def _has_free_sizes(self, kinds: Collection[str]) -> bool:
         """One plan may serve forms that differ in sizes."""
-        return not self.options.fold and any(each.symbolic and each.takes(kinds) for each in self.backends)
+        backends = [each.on(kinds) for each in self.backends]
+        return not self.options.fold and any(each.symbolic and each.takes(kinds) for each in backends)
 
     def candidates(self, kinds: Collection[str] = ()) -> Iterator[tuple[str, Backend, Options]]:
         """What is tried for a segment, in this order: name, backend, options.
@@ -127,6 +131,7 @@ class Market:
         for backend in self.backends:
             if not self._may_take(backend, kinds):
                 continue
+            backend = backend.on(kinds)  # noqa: PLW2901
             if not (self.automatic and self.options.fold):
                 yield backend.name, backend, self.options
                 continue
@@ -263,7 +268,10 @@ class Market:
         """Under which it is kept who won, where several may answer; "": it is not."""
         if not self.turns or segment.partition is not None:
             return ""
-        asked = [(name, sorted(options.settings.items()), options.threads) for name, _, options in candidates]
+        asked = [
+            (name, sorted(options.settings.items()), options.threads, sorted(backend.machine(segment.graph).items()))
+            for name, backend, options in candidates
+        ]
         return _kept_plans.key_of_graph(segment.graph, asked)
 
     def winners(self, rows: "Sequence[SegmentRow]") -> dict[str, str]:
@@ -360,7 +368,8 @@ class Market:
         """The form gets a plan of free sizes, now or when it has been compiled."""
         fixed = self.options.fold or self.dynamic is False
         kinds = offer.kinds()
-        backends = [] if fixed else [each for each in self.backends if each.symbolic and self._may_take(each, kinds)]
+        asked = [] if fixed else [each.on(kinds) for each in self.backends if self._may_take(each, kinds)]
+        backends = [each for each in asked if each.symbolic]
         if not backends:
             return False
         place = offer.place

@@ -75,7 +75,7 @@ class Compilation:
         self.state = "waiting"
         self.seconds = 0.0
         self._graph: Graph | None = graph
-        self._compiler = backend
+        self._compiler = backend.on(_prepare.kinds(graph))
         # Those of the thread that asks: torch counts them for each.
         self._options = options if options.threads else replace(options, threads=_torch.threads())
         self._plan: Plan | None = None
@@ -156,7 +156,8 @@ class Compilation:
             directory = Path(name)
             with quietly:
                 parts = _prepare.parts(graph, self._compiler, self._options)
-                worker.write_job(parts.core, self._compiler, self._options, limits.memory, directory)
+                memory = limits.memory if self._compiler.bounded else 0
+                worker.write_job(parts.core, self._compiler, self._options, memory, directory)
             key = _kept_plans.key_of_job(directory)
             missing = _kept_plans.fetch(key, directory / worker.MADE)
             if missing is None:
@@ -176,6 +177,7 @@ class Compilation:
             "OMP_NUM_THREADS": "1",
             "TORCHINDUCTOR_CACHE_DIR": str(directory / "cache"),
             "TORCHINDUCTOR_COMPILE_THREADS": "1",
+            **self._compiler.variables(),
         }
         with _lock:
             if _closing.is_set() or self._finished.is_set():

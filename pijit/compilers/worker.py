@@ -38,6 +38,7 @@ def write_job(graph: Graph, backend: Backend, options: Options, memory: int, dir
         "symbolic": options.symbolic,
         "threads": options.threads or _torch.threads(),
         "settings": dict(options.settings),
+        "machine": dict(backend.machine(graph)),
     }
     (directory / JOB).write_text(json.dumps(job), encoding="utf-8")
     format_json.write(format_json.make(graph, weights="safetensors" if options.fold else "none"), directory / GRAPH)
@@ -68,9 +69,10 @@ def run(directory: Path) -> list[int]:
     options = Options(job["fold"], job["symbolic"], job["threads"], job["settings"])
     graph = Graph.from_json(directory / GRAPH, framework="torch")
     torch.set_num_threads(job["threads"])
+    backend = get(job["backend"]).on(_prepare.kinds(graph))
+    backend.begin(graph)
     if not options.fold:  # weights of which only the sizes are known
         graph = replace(graph, data={value.name: _torch.example(value) for value in graph.parameters})
-    backend = get(job["backend"])
     with reported(backend.name):
         missing = _prepare.missing(graph, backend, options)
         return _partition.build(graph, backend, options, directory / MADE, missing)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+import torch
 
 import pijit
 
@@ -77,6 +79,27 @@ def test_a_result_of_an_inference_is_compared_with_that_of_the_same_input(gpu):
         weight.data += 1
     other.step()
     assert other.wrong == "the result of call 6"
+
+
+def test_the_error_of_fused_kernels_is_told(gpu):
+    right = torch.tensor([1.0, -4.0])
+    assert gpu.error(right, right) == 0
+    assert gpu.error(right + torch.tensor([0.0, 1.0]), right) == 0.25
+    assert gpu.error(right[:1], right) == float("inf")
+    assert gpu.error(torch.tensor([2]), torch.tensor([0])) == 2
+    row = {"row": "llama", "fused": 0.125, "fused ms": 1.5, "fused error": 0.001, "compiled ms": 2.0, "compiled": 0.2}
+    assert gpu.cells(row | {"graphs": 0.2, "ms": 3.0})[-2] == "0.125 1.500 ms 1e-03"
+    assert list(gpu.bars(row | {"graphs": 0.2, "ms": 3.0}))[1] == "fused/compiled 0.75 <= 1"
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("c++") is None, reason="needs a C++ compiler")
+def test_fused_kernels_are_measured(tmp_path):
+    done = run(tmp_path, "--only", "policy", "--fused")
+    assert done.returncode == 0, done.stdout + done.stderr
+    row = json.loads((tmp_path / "rows").read_text())
+    assert row["fused answers"] == {"inductor": 1}
+    assert row["fused error"] < 1e-5
 
 
 def test_bars_are_said(gpu):

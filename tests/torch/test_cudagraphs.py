@@ -37,9 +37,9 @@ def counted() -> list[str]:
     """From now on what recordings do: "capture", "run", "operators"."""
     done: list[str] = []
     for owner, name, word in (
-        (cudagraphs._Captured, "_capture", "capture"),
+        (cudagraphs.Captured, "_capture", "capture"),
         (cudagraphs._Recording, "run", "run"),
-        (cudagraphs._Captured, "_operators", "operators"),
+        (cudagraphs.Captured, "_operators", "operators"),
     ):
         inner = getattr(owner, name)
         inner = getattr(inner, "counted", inner)

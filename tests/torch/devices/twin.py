@@ -54,7 +54,7 @@ def _compile(source: Path, made: Path) -> None:
     flags = ["-std=c++20", "-O0", "-fPIC", "-w", f"-D_GLIBCXX_USE_CXX11_ABI={int(torch.compiled_with_cxx11_abi())}"]
     objects, unfinished = made.with_suffix(".o"), made.with_suffix(".unfinished")
     subprocess.run([*command, *flags, *(f"-I{path}" for path in include), "-c", source, "-o", objects], check=True)
-    libraries = [base / "lib" / f"lib{name}.so" for name in ("c10", "torch_cpu")]
+    libraries = [base / "lib" / f"lib{name}.so" for name in ("c10", "torch_cpu", "torch_python")]
     subprocess.run([command[-1], "-shared", objects, *libraries, "-o", unfinished], check=True)
     objects.unlink()
     unfinished.rename(made)

@@ -7,7 +7,6 @@
 #include <numeric>
 #include <set>
 #include <string>
-#include <string_view>
 
 #include "adapter.h"
 #include "ir/call.h"
@@ -83,15 +82,6 @@ class StretchFinder {
   Vec<uint32_t> written_at_, base_;
   std::vector<PyObject*> constant_;  // by register: the tensor that guards find there each time
 };
-
-// ContextVar.set, or reset.
-bool is_of_context(const Node& node) noexcept {
-  PyObject* called = node.a.object();
-  if (!PyObject_TypeCheck(called, &PyMethodDescr_Type)) return false;
-  const auto* method = reinterpret_cast<PyMethodDescrObject*>(called);
-  const std::string_view name = method->d_method->ml_name;
-  return method->d_common.d_type == &PyContextVar_Type && (name == "set" || name == "reset");
-}
 
 Part StretchFinder::part_of_opaque(const Node& node) {
   if (node.foreign == ForeignCall::kIdle) return Part::kIdle;
@@ -196,15 +186,7 @@ bool StretchFinder::may_give(uint32_t reg, uint32_t at, uint32_t first, uint32_t
 
 // An object that is made of what was there before the stretch.
 bool StretchFinder::may_build(const Node& node, uint32_t first, uint32_t last) const {
-  if (node.op != Op::kBuild || node.count != 0 || node.snapshot != kNone) return false;
-  const Content content = content_of(trace_, trace_.virtuals[node.a.index()], node.time);
-  const auto is_there = [&](Val value) {
-    return !value.is_virtual() && !(value.is_reg() && is_within(value.index(), first, last));
-  };
-  const auto all = [&](const Vals& values) { return std::all_of(values.begin(), values.end(), is_there); };
-  const auto both = [&](const auto& pair) { return is_there(pair.first) && is_there(pair.second); };
-  return all(content.fields) && all(content.items) && std::all_of(content.pairs.begin(), content.pairs.end(), both) &&
-         std::all_of(content.attributes.begin(), content.attributes.end(), both);
+  return is_made_of_others(trace_, node, [&](uint32_t reg) { return is_within(reg, first, last); });
 }
 
 // It can be made behind the plan, and nothing is left of it if native replay makes it once more: a variable of the

@@ -40,7 +40,9 @@ class Finder {
   Vec<bool> numbers_of_turns() const;
   void note_memory();
   void find_stores();
-  bool may_store(const Node& node, uint32_t first, uint32_t last) const noexcept;
+  void find_context();
+  bool may_store(uint32_t at, uint32_t first, uint32_t last) const;
+  bool may_set(const Node& node, uint32_t first, uint32_t last) const;
   uint32_t end_of(uint32_t first, uint32_t limit) const;
   // The first node at which the run [first, last) has to end; `last` if there is none.
   uint32_t cut(uint32_t first, uint32_t last);
@@ -129,8 +131,46 @@ void Finder::find_stores() {
   }
 }
 
+// Variables of the context that are set, and set back; and what is made for that.
+void Finder::find_context() {
+  for (uint32_t i = 0; i < steps_.size(); ++i) {
+    const Node& node = trace_.nodes[i];
+    if (!is_of_context(node) || (!varying_.empty() && varying_[i])) continue;
+    steps_[i].kind = Kind::kStore;
+    for (uint32_t k = 0; k < node.count; ++k) {
+      const Val operand = trace_.operands[node.first + k];
+      const uint32_t maker = operand.is_reg() ? written_at_[operand.index()] : kNone;
+      if (maker != kNone && trace_.nodes[maker].op == Op::kBuild) steps_[maker].kind = Kind::kStore;
+    }
+  }
+}
+
+// Whoever sets a variable sets it back within the segment: native replay may do both once more.
+bool Finder::may_set(const Node& node, uint32_t first, uint32_t last) const {
+  bool both = false;
+  for (uint32_t k = 0; k < node.count; ++k) {
+    const Val operand = trace_.operands[node.first + k];
+    if (operand.is_virtual()) return false;
+    if (!operand.is_reg() || !is_within(operand.index(), first, last)) continue;
+    const uint32_t maker = written_at_[operand.index()];
+    if (steps_[maker].kind != Kind::kStore) return false;
+    both |= is_of_context(trace_.nodes[maker]);
+  }
+  for (uint32_t i = first; i < last && node.out != kNone; ++i) {
+    const Node& other = trace_.nodes[i];
+    for (uint32_t k = 0; k < other.count && is_of_context(other); ++k)
+      both |= trace_.operands[other.first + k] == Val::reg(node.out);
+  }
+  return both;
+}
+
 // Of what the segment makes, tensors are there when a plan has run.
-bool Finder::may_store(const Node& node, uint32_t first, uint32_t last) const noexcept {
+bool Finder::may_store(uint32_t at, uint32_t first, uint32_t last) const {
+  const Node& node = trace_.nodes[at];
+  if (node.out != kNone && is_output(node.out, first, last)) return false;
+  if (is_of_context(node)) return may_set(node, first, last);
+  if (node.op == Op::kBuild)
+    return is_made_of_others(trace_, node, [&](uint32_t reg) { return is_within(reg, first, last); });
   const auto is_there = [&](Val value) { return !value.is_reg() || !is_within(value.index(), first, last); };
   return is_there(node.a) && is_there(node.b) && (is_there(node.c) || is_tensor(node.c.index()));
 }
@@ -144,7 +184,7 @@ uint32_t Finder::end_of(uint32_t first, uint32_t limit) const {
 uint32_t Finder::cut(uint32_t first, uint32_t last) {
   const auto inside = [&](uint32_t reg) { return written_at_[reg] >= first && written_at_[reg] < last; };
   for (uint32_t i = first; i < last; ++i) {
-    if (steps_[i].kind == Kind::kStore && !may_store(trace_.nodes[i], first, last)) return i;
+    if (steps_[i].kind == Kind::kStore && !may_store(i, first, last)) return i;
     // A key has numbers, not objects of Python that are numbers.
     for (uint32_t reg : steps_[i].reads)
       if (!is_tensor(reg) && !is_number(trace_.regs[reg].rep) && !inside(reg)) return i;
@@ -220,6 +260,7 @@ std::shared_ptr<Segments> Finder::run() {
   end_at(of_turns, true);
   find_stores();
   note_memory();
+  find_context();
   for (Segment& each : stretches) each.region = regions_.at(each.first);
   auto stretch = stretches.begin();
   for (uint32_t first = 0; first < steps_.size();) {
@@ -230,7 +271,8 @@ std::shared_ptr<Segments> Finder::run() {
       ++stretch;
       continue;
     }
-    if (steps_[first].kind == Kind::kStore) {
+    const bool sets = is_of_context(trace_.nodes[first]) || trace_.nodes[first].op == Op::kBuild;  // and sets back
+    if (steps_[first].kind == Kind::kStore && !sets) {
       first += 1;
       continue;
     }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <iterator>
 #include <string>
+#include <string_view>
 
 #include "adapter.h"
 #include "cpython/lru_cache.h"
@@ -87,6 +88,24 @@ bool is_cache_hit(const Trace& trace, const Node& node) noexcept {
   if (node.op != Op::kCall || node.out != kNone || Py_TYPE(node.a.object()) != cpython::lru_cache_type()) return false;
   const auto first = trace.operands.begin() + node.first;
   return std::all_of(first, first + node.count, [](Val value) { return value.is_const(); });
+}
+
+bool is_of_context(const Node& node) noexcept {
+  PyObject* called = node.op == Op::kCall ? node.a.object() : nullptr;
+  if (called == nullptr || !PyObject_TypeCheck(called, &PyMethodDescr_Type)) return false;
+  const auto* method = reinterpret_cast<PyMethodDescrObject*>(called);
+  const std::string_view name = method->d_method->ml_name;
+  return method->d_common.d_type == &PyContextVar_Type && (name == "set" || name == "reset");
+}
+
+bool is_made_of_others(const Trace& trace, const Node& node, const std::function<bool(uint32_t)>& holds) {
+  if (node.op != Op::kBuild || node.count != 0 || node.snapshot != kNone) return false;
+  const Content content = content_of(trace, trace.virtuals[node.a.index()], node.time);
+  const auto is_there = [&](Val value) { return !value.is_virtual() && !(value.is_reg() && holds(value.index())); };
+  const auto all = [&](const Vals& values) { return std::all_of(values.begin(), values.end(), is_there); };
+  const auto both = [&](const auto& pair) { return is_there(pair.first) && is_there(pair.second); };
+  return all(content.fields) && all(content.items) && std::all_of(content.pairs.begin(), content.pairs.end(), both) &&
+         std::all_of(content.attributes.begin(), content.attributes.end(), both);
 }
 
 bool is_about_tensors(const std::string& name) {

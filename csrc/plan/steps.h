@@ -1,6 +1,7 @@
 // Nodes of a trace in the terms of segments: what a node reads, writes and changes, and whether it may be compiled.
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -38,6 +39,12 @@ Vec<bool> in_levels(const std::vector<Step>& steps);
 // A hit of a cache (functools.lru_cache) on constant arguments, of which the result is known: it counts, and does no more.
 // It may be made behind a plan.
 bool is_cache_hit(const Trace& trace, const Node& node) noexcept;
+
+// ContextVar.set, or reset. The two may be made behind a plan, where both belong to what it stands for.
+bool is_of_context(const Node& node) noexcept;
+
+// It builds an object, of nothing that these registers hold.
+bool is_made_of_others(const Trace& trace, const Node& node, const std::function<bool(uint32_t)>& holds);
 
 // It changes what a tensor is to Python or to autograd, or its sizes in place.
 bool is_about_tensors(const std::string& name);

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import gc
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextvars import ContextVar
 from typing import Any
 
 import pytest
@@ -180,3 +181,106 @@ def test_a_language_model_with_its_cache_is_one_segment(backend: Counted) -> Non
         for one, other in zip(mine.layers, right.layers, strict=True):
             assert torch.equal(one.keys, other.keys)
             assert torch.equal(one.values, other.values)
+
+
+context: ContextVar[Any] = ContextVar("context", default="nothing")
+other: ContextVar[Any] = ContextVar("other", default=None)
+
+
+class Setting:
+    """A block in which the variable is set."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __enter__(self) -> None:
+        self.token = context.set(self.value)
+
+    def __exit__(self, *why: object) -> None:
+        context.reset(self.token)
+
+
+def collected(x: Tensor) -> Tensor:
+    y = (x * 2).exp()
+    token = context.set({"layers": 2})
+    z = y.sin() + 1
+    context.reset(token)
+    return (z.tanh() + y).softmax(-1)
+
+
+def nested(x: Tensor) -> Tensor:
+    with Setting("outer"):
+        y = (x * 2).exp()
+        with Setting("inner"):
+            y = y.sin() + 1
+            token = other.set(3)
+        y = y.tanh() + x
+        other.reset(token)
+    return y.softmax(-1)
+
+
+def raising(x: Tensor) -> Tensor:
+    token = context.set("set")
+    try:
+        y = (x * 2).exp().sin() + 1
+        y = y @ torch.ones(4, 3)
+    finally:
+        context.reset(token)
+    return y.softmax(-1) * 2
+
+
+@pytest.mark.parametrize("fn", [collected, nested, raising])
+def test_a_variable_of_the_context_that_is_set_and_set_back(backend: Counted, fn: Callable[[Tensor], Tensor]) -> None:
+    fast = pijit.jit(fn, backend="counted")
+    settled(fast, data(0))
+    for seed in range(1, 4):
+        runs = backend.runs
+        assert torch.equal(fast(data(seed)), fn(data(seed)))
+        assert backend.runs == runs + 1
+        assert (context.get(), other.get()) == ("nothing", None)
+    (segment,) = segments(fast)
+    assert segment.share == 1
+    with Setting("around"):
+        assert torch.equal(fast(data(5)), fn(data(5)))
+        assert context.get() == "around"
+    wide = data(6, 3, 5)
+    outcomes = []
+    for each in (fn, fast):
+        try:
+            outcomes.append(each(wide).tolist())
+        except RuntimeError as error:
+            outcomes.append(str(error))
+        assert (context.get(), other.get()) == ("nothing", None)
+    assert outcomes[0] == outcomes[1]
+
+
+def left_set(x: Tensor, _: Any) -> Tensor:
+    y = (x * 2).exp().sin() + 1
+    context.set("left")
+    y = (y * 2).tanh() + x
+    other.set([1])
+    return (y * 3).softmax(-1)
+
+
+def set_back_later(x: Tensor, token: Any) -> Tensor:
+    y = (x * 2).exp().sin() + 1
+    context.reset(token)
+    return ((y * 2).tanh() + x).softmax(-1)
+
+
+@pytest.mark.parametrize("fn", [left_set, set_back_later])
+def test_a_variable_of_the_context_that_stays_as_it_is_set(backend: Counted, fn: Callable[..., Tensor]) -> None:
+    """Or is set back by another one than who set it: that ends a segment."""
+    fast = pijit.jit(fn, backend="counted")
+    for seed in range(12):
+        seen = []
+        for each in (fn, fast):
+            first, second = context.set("before"), other.set("other")
+            token = context.set(seed)
+            made = each(data(seed), token)
+            seen.append((made.tolist(), context.get(), other.get()))
+            other.reset(second)
+            context.reset(first)
+        assert seen[0] == seen[1]
+        assert market.wait(60)
+    assert len(segments(fast)) > 1

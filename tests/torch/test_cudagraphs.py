@@ -644,6 +644,28 @@ def python_within_a_step() -> None:
     assert any(plan.runs > 0 for key in keys(sides[1][1]) for plan in key.plans)
 
 
+def a_variable_within_a_forward() -> None:
+    """One of the context that is set and set back is so behind the graph, also where nothing records gradients."""
+    collected: ContextVar[Any] = ContextVar("collected", default="nothing")
+    model = scenarios.mlp()
+
+    def f(x: Tensor) -> Tensor:
+        y = model(x)
+        token = collected.set({})
+        y = model[:2](y @ y.t() @ x)
+        collected.reset(token)
+        return y.exp()
+
+    fast = jitted(f)
+    with torch.no_grad():
+        settled(lambda: fast(data(0)))
+        done = counted()
+        for seed in range(1, 4):
+            assert torch.equal(fast(data(seed)), f(data(seed)))
+            assert collected.get() == "nothing"
+    assert done == ["run"] * 3, done
+
+
 def operators_on_lists() -> None:
     """A GPU's kernels for lists round otherwise than those for tensors: what they compute stays one operator."""
     writes: dict[str, Callable[[Tensor, Tensor, Tensor], object]] = {
@@ -855,6 +877,7 @@ CASES = (
     steps_of_optimizers,
     a_whole_step,
     python_within_a_step,
+    a_variable_within_a_forward,
     operators_on_lists,
     a_step_that_draws,
     a_graph_that_draws_otherwise,

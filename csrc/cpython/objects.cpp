@@ -455,12 +455,17 @@ void add_tuple_type(PyTypeObject* type) {
   if (std::find(tuple_types.begin(), tuple_types.end(), type) == tuple_types.end()) tuple_types.push_back(type);
 }
 
+bool holds_items_only(PyTypeObject* type) noexcept {
+  const bool has_slot = type->tp_dictoffset != 0 && !has_managed_dict(type);
+  const auto place = static_cast<Py_ssize_t>(has_slot ? sizeof(PyObject*) : 0);
+  return type->tp_basicsize == PyTuple_Type.tp_basicsize + place && type->tp_weaklistoffset == 0;
+}
+
 bool is_plain_tuple(PyObject* object) noexcept {
   const PyTypeObject *type = Py_TYPE(object), *tuple = &PyTuple_Type;
   if (type == tuple) return true;
   if (std::find(tuple_types.begin(), tuple_types.end(), type) != tuple_types.end()) return true;
-  if (!PyTuple_Check(object) || type->tp_basicsize != tuple->tp_basicsize || type->tp_dictoffset != 0) return false;
-  if (type->tp_weaklistoffset != 0) return false;
+  if (!PyTuple_Check(object) || !holds_items_only(Py_TYPE(object)) || instance_dict(object) != nullptr) return false;
   if ((type->tp_flags & Py_TPFLAGS_HEAPTYPE) == 0 && !is_struct_sequence(Py_TYPE(object))) return false;
   if (type->tp_finalize != nullptr || type->tp_del != nullptr) return false;
   if (type->tp_as_number != nullptr && type->tp_as_number->nb_bool != nullptr) return false;

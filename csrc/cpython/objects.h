@@ -318,10 +318,11 @@ void add_value_type(PyTypeObject* type);
 bool is_value_type(PyTypeObject* type) noexcept;
 bool equal_values(PyObject* a, PyObject* b) noexcept;  // of one such type
 
-// A tuple, or one of a class of Python that is derived from it, adds nothing to what it holds, and is indexed, iterated
-// over and compared as a tuple is: a NamedTuple.
+// A tuple, or one of a class of Python that is derived from it, is indexed, iterated over and compared as a tuple is, and
+// has nothing else now: a NamedTuple. It may be given attributes, if its class has a place for a dict.
 bool is_plain_tuple(PyObject* object) noexcept;
-void add_tuple_type(PyTypeObject* type);  // another type of C whose objects do so
+bool holds_items_only(PyTypeObject* type) noexcept;  // of a class derived from tuple: beside a dict, perhaps
+void add_tuple_type(PyTypeObject* type);             // another type of C whose objects do so
 // list, or a class derived from it that does as lists do with its items.
 bool is_plain_list(PyTypeObject* type) noexcept;
 

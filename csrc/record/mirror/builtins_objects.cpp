@@ -255,11 +255,10 @@ Task<Val> tuple_of_class(Drive& drive, Arguments args) {
   co_return drive.recorder().new_tuple(type, items.data(), items.size());
 }
 
-// tuple.__new__(cls, items) of a class that adds nothing to its instances: a named tuple.
+// tuple.__new__(cls, items) of a class that adds no slots to its instances: a named tuple.
 Invoke tuple_new(Recorder& recorder, ShadowFrame& frame, PyTypeObject* type, const Arguments& args, int pops) {
   if (args.values.size() != 3 || !args.names.empty() || (type->tp_flags & Py_TPFLAGS_HEAPTYPE) == 0 ||
-      !PyType_IsSubtype(type, &PyTuple_Type) || type->tp_dictoffset != 0 || type->tp_finalize != nullptr ||
-      type->tp_basicsize != PyTuple_Type.tp_basicsize)
+      !PyType_IsSubtype(type, &PyTuple_Type) || !cpython::holds_items_only(type) || type->tp_finalize != nullptr)
     return Invoke::kUnknown;
   recorder.reads.guard_type_version(type);
   return recorder.live() ? drive(recorder, frame, tuple_of_class, args, pops) : Invoke::kStopped;

@@ -366,6 +366,28 @@ bool load_inline(Recorder& recorder, PyObject* self, PyObject* name, Val* value)
   return true;
 }
 
+// 0: the object in this register has no attribute of its own of that name, under a guard; -1: it has.
+int guard_no_attribute(Recorder& recorder, Val source, PyObject* object, PyObject* name) {
+  if (!cpython::lacks_attribute(object, name)) return -1;
+  Guard guard{};
+  guard.op = GuardOp::kNoAttribute;
+  guard.subject = source;
+  guard.expected = recorder.reads.owned(name).object();
+  recorder.trace().guards.push_back(guard);
+  return 0;
+}
+
+// Attributes that a tuple of a class with a dict was given are not followed. Nobody but foreign code can have given it
+// any: a write to them is foreign code, too.
+int tuple_attribute(Recorder& recorder, Val tuple, PyObject* name) {
+  const Virtual& row = recorder.trace().virtuals[tuple.index()];
+  if (recorder.heap.type_of(tuple)->tp_dictoffset == 0 || row.reg == kNone) return 0;
+  const bool was_there = row.reg_time == 0;
+  if (!was_there && !is_older(recorder, Val::reg(row.reg))) return 0;
+  PyObject* object = recorder.heap.real(tuple);
+  return object == nullptr ? -1 : guard_no_attribute(recorder, Val::reg(row.reg), object, name);
+}
+
 // The instance's own attribute. 1 found, 0 absent, -1 unknown (or stopped).
 int own_attribute(Recorder& recorder, Val object, PyObject* name, Val* value) {
   if (object.is_virtual()) {
@@ -374,7 +396,7 @@ int own_attribute(Recorder& recorder, Val object, PyObject* name, Val* value) {
     if (content.kind == VirtualKind::kInstance || content.kind == VirtualKind::kFunction ||
         content.kind == VirtualKind::kException || content.kind == VirtualKind::kList)
       return attr_find(recorder.heap, object, name, value) ? 1 : 0;
-    return 0;
+    return content.kind == VirtualKind::kTuple ? tuple_attribute(recorder, object, name) : 0;
   }
   PyObject* self = object.object();
   if (self == nullptr) return -1;
@@ -410,13 +432,7 @@ int tensor_attribute(Recorder& recorder, Val tensor, PyObject* name, Val* value)
     source = tensor;
   }
   if (source.is_const()) return own_attribute(recorder, source, name, value);
-  Guard guard{};
-  guard.op = GuardOp::kNoAttribute;
-  guard.subject = source;
-  guard.expected = recorder.reads.owned(name).object();
-  if (!cpython::lacks_attribute(recorder.heap.real(tensor), name)) return -1;
-  recorder.trace().guards.push_back(guard);
-  return 0;
+  return guard_no_attribute(recorder, source, recorder.heap.real(tensor), name);
 }
 
 Invoke generic_attribute(Lookup& lookup, Val object, PyObject* name) {

@@ -53,6 +53,7 @@ class Lowering {
   };
 
   bool explain_asked(const SeenOp& op, size_t argument, const Arg& arg, const SeenValue& seen);
+  const Arg& number_of(const Arg& arg) const;
   bool place_operands(const SeenOp& op, bool method, Vec<int>* given, bool* gathered);
   bool place_keyword(const OperatorInfo& info, PyObject* name, size_t operand, Vec<int>* given);
   bool explain(const SeenOp& op, size_t argument, const Arg& arg);

@@ -43,8 +43,7 @@ bool Lowering::bind_numbers() {
     const SeenValue& asked = eye.argument(op, 0);
     if (op.info->base != "item" || asked.kind != SeenKind::kTensor || !start(op)) return false;
     const Arg* operand = nullptr;
-    for (size_t i = 0; i < recording_.operands; ++i) {
-      const Arg& arg = recording_.arg(i);
+    for (const Arg& arg : recording_.args) {
       if (arg.kind != ArgKind::kTensor || arg.tensor != asked.tensor) continue;
       if (operand != nullptr && operand->value != arg.value) return false;  // one tensor today, and two tomorrow
       operand = &arg;
@@ -62,6 +61,13 @@ bool Lowering::bind_numbers() {
     numbers_.push_back(made);
   }
   return true;
+}
+
+// The number that the binding has asked a tensor for; another operand is what it is.
+const Arg& Lowering::number_of(const Arg& arg) const {
+  for (const Number& known : numbers_)
+    if (arg.kind == ArgKind::kTensor && known.tensor == arg.tensor) return known.number;
+  return arg;
 }
 
 // An operand is a tensor where the operator has a number.
@@ -133,7 +139,7 @@ bool Lowering::explain_ints(size_t argument, const Arg* items, size_t count, boo
   if (list.size() != count) return false;
   bool dynamic = false, numbers = false;
   for (size_t i = 0; i < count; ++i) {
-    const Arg& item = items[repeat ? 0 : i];
+    const Arg& item = number_of(items[repeat ? 0 : i]);
     if (!same_value(item, list[i], Form::kFloat)) return false;
     if (item.dynamic && item.kind != ArgKind::kInt && item.kind != ArgKind::kFloat) return false;
     numbers |= item.dynamic && (item.kind != ArgKind::kInt || !list[i].isInt());
@@ -146,7 +152,7 @@ bool Lowering::explain_ints(size_t argument, const Arg* items, size_t count, boo
   if (numbers) op_->set_constant(argument, value);
   Slot slot{numbers ? Slot::kNumberList : Slot::kIntList, 0, 0, static_cast<uint32_t>(count)};
   for (size_t i = 0; i < count; ++i) {
-    const Arg& item = items[repeat ? 0 : i];
+    const Arg& item = number_of(items[repeat ? 0 : i]);
     if (item.dynamic) op_->inputs.push_back(item.value);
     uint32_t part =
         op_->add_part({!item.dynamic, item.dynamic ? static_cast<int64_t>(item.value.index()) : item.integer});

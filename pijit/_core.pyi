@@ -477,6 +477,9 @@ def keep_decisions(on: bool) -> bool:
     What is known of loops from earlier calls is forgotten.
     """
 
+def only_read(root: int) -> int:
+    """Recordings of this root (-1: of none) are only read, and never replayed; the one before."""
+
 def keep_inputs(on: bool) -> bool:
     """Traces recorded from here on hold what came in: tensors, and objects whose methods ran. Gives what it was."""
 

@@ -43,6 +43,7 @@
 #include "ir/checked.h"
 #include "plan/number_functions.h"
 #include "plan/tapes.h"
+#include "record/captures.h"
 #include "record/known_loops.h"
 #include "record/limits.h"
 #include "record/marks.h"
@@ -236,6 +237,7 @@ PYBIND11_MODULE(_core, m) {
   m.def("root_report", [](int id) { return root_report(*root_or_raise(id)); }, py::arg("root"));
   m.def("root_traces", [](int id) { return root_traces(*root_or_raise(id)); }, py::arg("root"));
   m.def("keep_inputs", [](bool on) { return std::exchange(keeps_inputs(), on); }, py::arg("on"));
+  m.def("only_read", [](int root) { return std::exchange(root_only_read(), root); }, py::arg("root"));
   m.def(
       "keep_decisions",
       [](bool on) {

@@ -34,6 +34,7 @@
 #include "hook/verify.h"
 #include "hook/words.h"
 #include "ir/adapter_slot.h"
+#include "record/captures.h"
 #include "record/reasons.h"
 #include "record/recorder.h"
 
@@ -96,6 +97,18 @@ PyObject* not_started(Root& root, PyThreadState* ts, cpython::Frame* frame) {
   return run_plain(root, ts, frame);
 }
 
+// While the object lives, the recording under way is only read, or it is not.
+class OnlyRead {
+ public:
+  explicit OnlyRead(bool on) : before_(std::exchange(is_only_read(), on)) {}
+  ~OnlyRead() { is_only_read() = before_; }
+  OnlyRead(const OnlyRead&) = delete;
+  OnlyRead& operator=(const OnlyRead&) = delete;
+
+ private:
+  bool before_;
+};
+
 // CPython runs the call, watched, and what was seen is kept.
 PyObject* watch(const std::shared_ptr<Root>& root, PyThreadState* ts, cpython::Frame* frame, const Wanted& wanted) {
   const double start = call_clock(), began = now();
@@ -111,6 +124,7 @@ PyObject* watch(const std::shared_ptr<Root>& root, PyThreadState* ts, cpython::F
   recorder.set_exit_points(stresses(Stress::kExits));
   recorder.set_faults(stresses(Stress::kFaults));
   if (keeps_inputs()) recorder.unroll_loops();  // who exports it wants all of it
+  const OnlyRead only_read(root->id == root_only_read());
   if (keeps_decisions()) recorder.mark_loops();
   if (!recorder.start()) return not_started(*root, ts, frame);
   PyObject* result = evaluate(*root, ts, frame);

@@ -5,6 +5,8 @@
 #include <limits>
 #include <utility>
 
+#include "record/captures.h"
+
 namespace pijit {
 
 Pace& recording_pace() noexcept {
@@ -18,6 +20,16 @@ uint64_t& record_budget() noexcept {
 }
 
 bool& keeps_inputs() noexcept {
+  static bool value = false;
+  return value;
+}
+
+int& root_only_read() noexcept {
+  static int value = -1;
+  return value;
+}
+
+bool& is_only_read() noexcept {
   static bool value = false;
   return value;
 }

@@ -11,6 +11,7 @@
 #include "cpython/keys.h"
 #include "ir/adapter_slot.h"
 #include "ir/checked.h"
+#include "record/captures.h"
 #include "record/guarded.h"
 #include "record/limits.h"
 #include "record/mirror/builtins.h"
@@ -398,7 +399,7 @@ namespace {
 // the C code is an opaque call then. Else the trace would end before it.
 void stop_without_way_back(Recorder& recorder) {
   const Trace& trace = recorder.trace();
-  if (trace.nodes.empty() || trace.nodes.back().snapshot == kNone) return;
+  if (is_only_read() || trace.nodes.empty() || trace.nodes.back().snapshot == kNone) return;
   const uint32_t frame = trace.snapshots[trace.nodes.back().snapshot].frame;
   if (const char* why = recorder.snapshots.unusable[frame];
       why != nullptr && std::any_of(recorder.frames.begin(), recorder.frames.end(),

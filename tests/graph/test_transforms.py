@@ -73,7 +73,17 @@ def jacobian(x: Any) -> Any:
     return func.jacrev(lambda x: (x @ W).sin())(x[0])
 
 
+def jacobian_forward(x: Any) -> Any:
+    return func.jacfwd(lambda x: (x @ W).sin() * x)(x[0])
+
+
+def pushed_forward(x: Any) -> Any:
+    return func.jvp(lambda x, y: (x @ W).sin() * y, (x, x + 2), (x + 1, x))
+
+
 WHOLE = [
+    jacobian_forward,
+    pushed_forward,
     mapped_twice,
     sized_inside,
     jacobian,
@@ -131,8 +141,8 @@ def decided_inside(x: Any) -> Any:
     return func.grad(lambda x: (x * 2).sum() if x.sum() > 0 else (x * 3).sum())(x[0])
 
 
-def pushed_forward(x: Any) -> Any:
-    return func.jvp(lambda x: (x @ W).sin(), (x,), (x + 1,))[1] * 1
+def pushed_forward_by_a_decision(x: Any) -> Any:
+    return func.jvp(lambda x: x.sin() if x.sum() > 0 else x.cos(), (x,), (x + 1,))[1] * 1
 
 
 def under_autocast(x: Any) -> Any:
@@ -140,7 +150,7 @@ def under_autocast(x: Any) -> Any:
         return func.grad(lambda x: (x @ W).float().sum())(x)
 
 
-@pytest.mark.parametrize("f", [decided_inside, pushed_forward, under_autocast], ids=lambda f: f.__name__)
+@pytest.mark.parametrize("f", [decided_inside, pushed_forward_by_a_decision, under_autocast], ids=lambda f: f.__name__)
 def test_what_cannot_be_said_splits_the_graph(f: Any) -> None:
     """The levels are closed, whatever happens; the next call is plain torch's."""
     before, expected = state(), f(data(4, 1).abs())

@@ -1,6 +1,7 @@
 // Whether a snapshot can be rebuilt: its frames have a way to go on, and its virtual objects can be built.
 #include <algorithm>
 
+#include "record/captures.h"
 #include "record/limits.h"
 #include "record/reasons.h"
 #include "record/recorder.h"
@@ -101,6 +102,7 @@ void follow_log(Recorder& recorder, uint32_t time) {
 }  // namespace
 
 bool snapshot_usable(Recorder& recorder, uint32_t index) {
+  if (is_only_read()) return true;
   const Snapshot& taken = recorder.trace().snapshots[index];
   if (recorder.snapshots.unusable[taken.frame] != nullptr) {
     recorder.snapshots.unusable_reason = recorder.snapshots.unusable[taken.frame];

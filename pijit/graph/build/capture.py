@@ -85,7 +85,7 @@ def captured(
     transforms.prepare()
     made, root = add_second(caller_of(fn))
     try:
-        with unlimited():
+        with unlimited(root):
             made(*args, **kwargs)
         report = _core.root_report(root)
         if not report["traces"]:
@@ -182,17 +182,22 @@ def caller_of(fn: Callable[..., Any]) -> FunctionType:
 
 
 @contextmanager
-def unlimited() -> Iterator[None]:
-    """Recordings have no budget and hold what comes in: the graph of this call is wanted, whatever it costs."""
+def unlimited(only_read: int = -1) -> Iterator[None]:
+    """Recordings have no budget and hold what comes in: the graph of this call is wanted, whatever it costs.
+
+    Args:
+        only_read: a root whose traces are never replayed: what no replay could leave is recorded all the same.
+    """
     operators.resolve()
     _left_whole.leave_whole()
     before = _core.get_option("record_budget")
-    kept = _core.keep_inputs(True)
+    kept, read = _core.keep_inputs(True), _core.only_read(only_read)
     _core.set_option("record_budget", 0)
     try:
         yield
     finally:
         _core.keep_inputs(kept)
+        _core.only_read(read)
         _core.set_option("record_budget", before)
 
 

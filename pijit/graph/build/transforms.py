@@ -37,12 +37,13 @@ _WORDS = {"_vmap_increment_nesting": "vmap", "_grad_increment_nesting": "grad", 
 
 
 def prepare() -> None:
-    """Has torch load what its first `vmap` loads, which is no part of what the program does."""
+    """Has torch load what its first `vmap` and `jvp` load, which is no part of what the program does."""
     import sys
 
     if "torch" in sys.modules:
         import importlib
 
+        importlib.import_module("torch._decomp.decompositions_for_jvp")
         load = getattr(importlib.import_module("torch._functorch.predispatch"), "lazy_load_decompositions", None)
         if load is not None:
             load()

@@ -86,7 +86,7 @@ def _recorded(fn: Any, caller: Any, args: tuple[Any, ...], kwargs: Mapping[str, 
     found = leaves(fn, args, kwargs)
     made, root = add_second(caller)
     try:
-        with capture.unlimited():
+        with capture.unlimited(root):
             made(*args, **kwargs)
         report = _core.root_report(root)
         if not report["traces"]:

@@ -1,6 +1,7 @@
 """What one operator is decomposed into: torch traces it on tensors without data, and its nodes become a graph's."""
 
 import itertools
+import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -192,6 +193,24 @@ class Pieces:
         return value
 
 
+def _unused(nodes: Any) -> set[Any]:
+    """Nodes of FX that nothing uses and that do nothing: questions that torch has asked on the way."""
+    import torch
+
+    found: set[Any] = set()
+    for each in reversed(nodes):
+        if each.op != "call_function" or any(user not in found for user in each.users):
+            continue
+        overload = each.target
+        if isinstance(overload, torch._ops.OpOverload):
+            schema = overload._schema  # what gives nothing may raise
+            if schema.returns and not schema.is_mutable and torch.Tag.nondeterministic_seeded not in overload.tags:
+                found.add(each)
+        elif overload is operator.getitem:
+            found.add(each)
+    return found
+
+
 class _Near:
     """Makes nodes that come from where another one does."""
 
@@ -222,7 +241,10 @@ class _Conversion:
         import torch
 
         operands = iter(self._operands)
+        unused = _unused(module.graph.nodes)
         for each in module.graph.nodes:
+            if each in unused:
+                continue
             if each.op == "placeholder":
                 self._known[each] = next(operands)
             elif each.op == "get_attr":

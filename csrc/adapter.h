@@ -25,7 +25,7 @@
 namespace pijit {
 
 // Bumped on every change of this file; the core refuses an adapter built with another number.
-inline constexpr int kAdapterVersion = 19;
+inline constexpr int kAdapterVersion = 20;
 inline constexpr const char* kAdapterCapsule = "pijit.adapter";
 
 // What the core asks the adapter about: one instruction or one call.
@@ -191,10 +191,10 @@ class Adapter {
   virtual CallFate begin_call(const CallSite& site, Val* result) = 0;
   // result_object: what CPython returned (borrowed; null for stores). Sets *result; false: stopped.
   virtual bool finish_call(const CallSite& site, PyObject* result_object, Val* result) = 0;
-  // left + right, of which one is a tensor: C code is about to compute it in the middle of an instruction that is
-  // not the adapter's. It emits the operation, and gives its result. Null: it cannot.
-  virtual Val add(const Operand&, const Operand&) { return Val(); }
-  virtual void forget_additions() noexcept {}  // the instruction is taken back
+  // A call, a binary operator or an index (kSubscr) of which an operand is a tensor: C code is about to do it in the
+  // middle of an instruction that is not the adapter's. It emits the operation, and gives its result. Null: it cannot.
+  virtual Val compute(const CallSite&) { return Val(); }
+  virtual void forget_computed() noexcept {}  // the instruction is taken back
   // The instruction raised: forget the operators that were seen.
   virtual void cancel_call() noexcept = 0;
 
@@ -236,6 +236,8 @@ class Adapter {
 
   // The code of the function of Python in which the engine that computes gradients runs; borrowed, null: there is none.
   virtual PyObject* engine_code() noexcept { return nullptr; }
+  // The code of the function of Python that gives the address of a tensor for its hash; borrowed, null: there is none.
+  virtual PyObject* hash_code() noexcept { return nullptr; }
   // Number of operators dispatched on this thread while counting is on (to find roots under enable()).
   virtual void count_operators(bool on) noexcept = 0;
   virtual uint64_t operators_counted() const noexcept = 0;

@@ -152,7 +152,8 @@ bool Recorder::try_follow(cpython::Frame* frame, int throwflag) {
     run_prologue(*this, frames.top());
     return true;
   }
-  if (!(pending.active && (pending.ignores_frames || pending.is<Asking>()))) note_foreign(*this, frame);
+  const bool hashes = adapter_ != nullptr && reinterpret_cast<PyObject*>(cpython::code(frame)) == adapter_->hash_code();
+  if (!hashes && !(pending.active && (pending.ignores_frames || pending.is<Asking>()))) note_foreign(*this, frame);
   return false;
 }
 

@@ -36,7 +36,7 @@ void Recorder::request_stop(bool final) {
 void Recorder::rollback(ShadowFrame& frame) {
   frame.sp = frame.sp_mark;
   frame.drive.reset();
-  if (adapter_ != nullptr) adapter_->forget_additions();
+  if (adapter_ != nullptr) adapter_->forget_computed();
   each_owner(*this, [&](auto& owner) { owner.undo(frame.mark); });
   Kernel::undo(frame.mark);
 }

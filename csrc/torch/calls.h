@@ -13,8 +13,8 @@ bool finish_as_seen(Recording& recording, const CallSite& site, PyObject* object
 bool finish_view(Recording& recording, const CallSite& site, PyObject* object, Val* result);
 bool finish_site(Recording& recording, const CallSite& site, PyObject* object, Val* result);
 
-// -- additions.cpp: those of sum(); Null: it is not known
-Val add(Recording& recording, const Operand& left, const Operand& right);
+// -- inner_operators.cpp: those of sum(), map() and the like; Null: it is not known
+Val compute_inside(Recording& recording, const CallSite& site);
 
 // -- callable_node.cpp: the callable itself as an operation
 bool finish_callable(Recording& recording, const CallSite& site, PyObject* object, Val* result);

@@ -1,8 +1,6 @@
 // The boxed fallback that notes operators, and its thread-local state.
 #include "torch/eye.h"
 
-#include <cstring>
-
 #include "torch/watch.h"
 
 namespace pijit::torch_adapter {
@@ -85,7 +83,8 @@ void Eye::start() {
   close();
   recording_ = true;
   paused_ = false;
-  unexpected = expected = depth_ = 0;  // an operator may be under way whose kernel is Python code
+  unexpected = depth_ = 0;  // an operator may be under way whose kernel is Python code
+  expected.clear();
   set_watch();
 }
 
@@ -130,8 +129,8 @@ void Eye::begin_operator(const char* name) noexcept {
   if (depth_++ > 0 || closed_ > 0) return;
   counted_ += 1;
   if (!recording_ || (open_ && !paused_)) return;
-  if (expected > 0 && std::strcmp(name, "aten::add") == 0)
-    --expected;
+  if (!expected.empty() && expected.front()->handle.schema().name() == name)
+    expected.erase(expected.begin());
   else
     ++unexpected;
 }

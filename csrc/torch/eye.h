@@ -64,9 +64,9 @@ class Eye {
   std::vector<SeenOp> ops;
   std::vector<SeenValue> values;
   std::vector<Impl*> items;
-  uint32_t unexpected = 0;  // operators outside of an observed call
-  uint32_t expected = 0;    // additions that C code is about to make there
-  uint32_t warnings = 0;    // issued by operators of the observed call
+  uint32_t unexpected = 0;                    // operators outside of an observed call
+  std::vector<const OperatorInfo*> expected;  // those that C code is about to run there, in order
+  uint32_t warnings = 0;                      // issued by operators of the observed call
 
  private:
   friend class EyeClosed;

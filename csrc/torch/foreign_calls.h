@@ -9,5 +9,6 @@ void find_foreign_calls() noexcept;
 ForeignCall foreign_call(PyObject* callable) noexcept;
 // The code of the function of Python in which the engine runs, whoever computes gradients; null: this torch has none.
 PyObject* engine_code() noexcept;
+PyObject* hash_code() noexcept;  // Adapter::hash_code
 
 }  // namespace pijit::torch_adapter

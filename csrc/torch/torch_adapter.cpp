@@ -62,6 +62,14 @@ class RecordingAside final : public Adapter::Aside {
   CapturedAside captured_;
 };
 
+// Why the recording must not be kept. In the middle of an instruction C code may yet run what is expected of it.
+const char* trouble_of(const Recording& recording, bool at_end) noexcept {
+  if (t_unreplayable != nullptr) return t_unreplayable;
+  if (recording.eye.unexpected != 0) return "an operator ran outside of the calls that were observed";
+  if (at_end && !recording.eye.expected.empty()) return "an operator that was expected did not run";
+  return recording.eye.is_watching() ? nullptr : "torch's callbacks of the thread were replaced or switched off";
+}
+
 class TorchAdapter final : public Adapter {
  public:
   const char* name() const noexcept override { return "torch"; }
@@ -143,11 +151,11 @@ class TorchAdapter final : public Adapter {
 
   CallFate begin_call(const CallSite& site, Val* result) override;
   bool finish_call(const CallSite& site, PyObject* result_object, Val* result) override;
-  Val add(const Operand& left, const Operand& right) override {
-    return t_recording != nullptr && !runs_saved_hooks() ? torch_adapter::add(*t_recording, left, right) : Val();
+  Val compute(const CallSite& site) override {
+    return t_recording != nullptr && !runs_saved_hooks() ? compute_inside(*t_recording, site) : Val();
   }
-  void forget_additions() noexcept override {
-    if (t_recording != nullptr) t_recording->eye.expected = 0;
+  void forget_computed() noexcept override {
+    if (t_recording != nullptr) t_recording->eye.expected.clear();
   }
   void cancel_call() noexcept override {
     if (t_recording != nullptr) t_recording->eye.close();
@@ -166,7 +174,8 @@ class TorchAdapter final : public Adapter {
     if (t_recording == nullptr) return;
     t_recording->forget_all();
     t_recording->stopped = false;
-    t_recording->eye.unexpected = t_recording->eye.expected = 0;
+    t_recording->eye.unexpected = 0;
+    t_recording->eye.expected.clear();
   }
   void begin_idle_call() noexcept override {
     if (t_recording != nullptr) t_recording->unexpected_before = t_recording->eye.unexpected;
@@ -174,13 +183,7 @@ class TorchAdapter final : public Adapter {
   void end_idle_call() noexcept override {
     if (t_recording != nullptr) t_recording->eye.unexpected = t_recording->unexpected_before;
   }
-  const char* trouble() noexcept override {
-    if (t_recording == nullptr) return nullptr;
-    if (t_unreplayable != nullptr) return t_unreplayable;
-    if (t_recording->eye.unexpected != 0) return "an operator ran outside of the calls that were observed";
-    if (t_recording->eye.expected != 0) return "an operator that was expected did not run";
-    return t_recording->eye.is_watching() ? nullptr : "torch's callbacks of the thread were replaced or switched off";
-  }
+  const char* trouble() noexcept override { return t_recording == nullptr ? nullptr : trouble_of(*t_recording, true); }
 
   std::unique_ptr<PlanKey> make_key(const PlanRegisters& registers, const Reg* regs) override {
     return make_plan_key(registers, regs);
@@ -197,6 +200,7 @@ class TorchAdapter final : public Adapter {
   }
 
   PyObject* engine_code() noexcept override { return torch_adapter::engine_code(); }
+  PyObject* hash_code() noexcept override { return torch_adapter::hash_code(); }
   void count_operators(bool on) noexcept override { Eye::of_thread().count(on); }
   uint64_t operators_counted() const noexcept override { return Eye::of_thread().counted(); }
   void wake_on_operator(void (*wake)() noexcept, Waking waking) noexcept override {
@@ -323,7 +327,7 @@ CallFate TorchAdapter::begin_rule(Recording& recording, const CallSite& site, Va
 }
 
 CallFate TorchAdapter::begin(Recording& recording, const CallSite& site, Val* result) {
-  if (const char* why = the_adapter()->trouble()) {
+  if (const char* why = trouble_of(recording, false)) {
     recording.stop(why);
     return CallFate::kStop;
   }
@@ -437,7 +441,9 @@ CallFate TorchAdapter::begin_call(const CallSite& site, Val* result) {
   if (t_recording == nullptr) return CallFate::kUnknown;
   try {
     CallFate fate = begin(*t_recording, site, result);
-    if (fate == CallFate::kObserve && calls_python(*t_recording)) fate = CallFate::kUnknown;
+    // What C code is about to run is not seen where the eye is open.
+    const bool seen = t_recording->eye.expected.empty() && !calls_python(*t_recording);
+    if (fate == CallFate::kObserve && !seen) fate = CallFate::kUnknown;
     if (fate == CallFate::kObserve) t_recording->eye.open();
     return fate;
   } catch (const TooMuchWork&) {  // the recorder is in the middle of something: the recording ends

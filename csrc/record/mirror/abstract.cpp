@@ -1,11 +1,14 @@
 // Calls and plain values inside C code.
 #include "record/mirror/abstract.h"
 
+#include <algorithm>
+
 #include "cpython/keys.h"
 #include "record/calls.h"
 #include "record/mirror/builtins.h"
 #include "record/shared.h"
 #include "record/state/instances.h"
+#include "record/state/pending.h"
 #include "record/state/values.h"
 
 namespace pijit {
@@ -99,6 +102,21 @@ void note_hashes(Recorder& recorder, PyObject* function, PyObject* argument) {
     recorder.trace().of_this_process = true;
 }
 
+Val compute_tensors(Recorder& recorder, SiteKind kind, const Vals& operands, int oparg, PyObject* callable) {
+  Adapter* adapter = recorder.adapter();
+  const auto is_tensor = [&](Val value) { return touches_tensor(recorder, value); };
+  if (adapter == nullptr || std::none_of(operands.begin(), operands.end(), is_tensor)) return Val();
+  std::vector<Operand> all;
+  for (Val value : operands) all.push_back({value, recorder.heap.real(value)});
+  CallSite site{};
+  site.kind = kind;
+  site.callable = callable;
+  site.oparg = oparg;
+  site.operands = all.data();
+  site.count = all.size();
+  return adapter->compute(site);
+}
+
 Task<Val> call(Drive& drive, Val callable, Arguments args, bool last) {
   Recorder& recorder = drive.recorder();
   if (recorder.heap.is_virtual(callable, VirtualKind::kBuiltinMethod)) {
@@ -109,6 +127,11 @@ Task<Val> call(Drive& drive, Val callable, Arguments args, bool last) {
   const int computed = compute(recorder, callable, args, &result);
   if (computed == 0) co_await drive.raise();
   if (computed > 0) co_return result;
+  if (!recorder.live()) co_await drive.unknown();
+  last = last && !drive.is_inside();
+  if (!last && callable.object() != nullptr && args.names.empty())
+    result = compute_tensors(recorder, SiteKind::kCall, args.values, 0, callable.object());
+  if (!result.is_null()) co_return result;
   if (!recorder.live()) co_await drive.unknown();
   const Invoke outcome = invoke(recorder, drive.frame(), callable, args, 0);
   if (last && drive.leave(outcome)) co_await Drive::Never();

@@ -15,6 +15,10 @@ Ref plain_object(Recorder& recorder, Val value);
 // process may compute something else where it is a hash of text, or depends on the order of a set.
 void note_hashes(Recorder& recorder, PyObject* function, PyObject* argument);
 
+// What C code does with tensors between two calls of Python, by the adapter: a call, a binary operator (oparg), an index.
+// Null: it does not know how.
+Val compute_tensors(Recorder& recorder, SiteKind kind, const Vals& operands, int oparg = 0,
+                    PyObject* callable = nullptr);
 // callable(*args); `last`: its result is that of the instruction
 Task<Val> call(Drive& drive, Val callable, Arguments args, bool last = false);
 Task<Val> call_one(Drive& drive, Val callable, Val argument);

@@ -110,9 +110,26 @@ int known_item(Recorder& recorder, Val container, Val key, Val* item) {
   return dict ? mapping_find(recorder, container, key, item) : -1;
 }
 
+// tensor[key]: as an instruction where that ends it.
+static Task<Val> tensor_item(Drive& drive, Val tensor, Val key, bool last) {
+  Recorder& recorder = drive.recorder();
+  const bool ends = last && !drive.is_inside();
+  if (ends && ask_about(recorder, drive.frame(), SiteKind::kSubscr, {tensor, key}, 0, 1)) {
+    if (drive.leave(Invoke::kStarted)) co_await Drive::Never();
+    co_await drive.unknown();
+  }
+  const Val item = compute_tensors(recorder, SiteKind::kSubscr, {tensor, key});
+  if (item.is_null()) co_await drive.unknown();
+  co_return item;
+}
+
 Task<Val> get_item(Drive& drive, Val container, Val key, bool last) {
   Recorder& recorder = drive.recorder();
   Val item;
+  if (touches_tensor(recorder, container)) {
+    item = co_await tensor_item(drive, container, key, last);
+    co_return item;
+  }
   const int known = known_item(recorder, container, key, &item);
   if (known > 0) co_return item;
   if (known == 0) co_await drive.raise();
@@ -224,7 +241,7 @@ Membership membership(Recorder& recorder, Val* container, Val key) {
       recorder.heap.is_virtual(*container, VirtualKind::kDict) && (viewed || contains_as_dict(recorder, type));
   if (container->is_virtual() && (cpython::is_builtin_dict(type) || derived || set || instance)) {
     if (instance && !contains_as_dict(recorder, type)) return Membership::kLookedInto;
-    if (object == nullptr || !cpython::is_native_key(object))
+    if (object == nullptr || (!cpython::is_native_key(object) && !touches_tensor(recorder, key)))
       return set ? Membership::kLookedInto : Membership::kUnknown;
     return membership_of(dict_find(recorder.heap, *container, object, &value));
   }

@@ -236,10 +236,9 @@ Task<Val> binary(Drive& drive, int op, Val left, Val right, bool last) {
   if (const Val number = combine_numbers(recorder, op, left, right); !number.is_null()) co_return number;
   if (const Val number = compute_number(recorder, SiteKind::kBinary, op, left, right); !number.is_null())
     co_return number;
-  const bool tensors = touches_tensor(recorder, left) || touches_tensor(recorder, right);
-  if (tensors && op == nb::kAdd && recorder.adapter() != nullptr) {
-    const Val sum = recorder.adapter()->add({left, recorder.heap.real(left)}, {right, recorder.heap.real(right)});
-    if (!sum.is_null()) co_return sum;
+  if (op < nb::kInPlaceAdd) {
+    const Val computed = compute_tensors(recorder, SiteKind::kBinary, {left, right}, op);
+    if (!computed.is_null()) co_return computed;
     if (!recorder.live()) co_await drive.unknown();
   }
   PyTypeObject *a = operand_type(recorder, left), *b = operand_type(recorder, right);

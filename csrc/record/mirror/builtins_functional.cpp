@@ -48,7 +48,7 @@ Task<Val> make_getter(Drive& drive, Arguments args) {
   co_return getter;
 }
 
-Task<Val> get_attribute(Drive& drive, Val object, Val name) {
+Task<Val> get_attribute(Drive& drive, Val object, Val name, bool last = false) {
   Recorder& recorder = drive.recorder();
   if (name.object() == nullptr || !PyUnicode_CheckExact(name.object())) co_await drive.unknown();
   Val result;
@@ -56,13 +56,14 @@ Task<Val> get_attribute(Drive& drive, Val object, Val name) {
   const Invoke outcome = get_attribute(recorder, drive.frame(), object, name.object(), 0, &result, &missing);
   if (missing) co_await drive.raise();
   if (outcome == Invoke::kStarted && !drive.frame().pending.active) co_return result;
-  Inner inner = co_await drive.wait(outcome);
+  if (last && drive.leave(outcome)) co_await Drive::Never();
+  const Inner inner = co_await drive.wait(outcome);
   if (inner.raised) co_await drive.pass_on();
   co_return inner.value;
 }
 
 // "a.b.c" one after the other.
-Task<Val> get_path(Drive& drive, Val object, Val path) {
+Task<Val> get_path(Drive& drive, Val object, Val path, bool last) {
   Recorder& recorder = drive.recorder();
   Ref dot = Ref::steal(PyUnicode_FromString("."));
   if (path.object() == nullptr || !PyUnicode_CheckExact(path.object())) co_await drive.unknown();
@@ -73,7 +74,7 @@ Task<Val> get_path(Drive& drive, Val object, Val path) {
     PyUnicode_InternInPlace(&interned);
     Ref name = Ref::steal(interned);
     drive.frame().pending = Pending();
-    object = co_await get_attribute(drive, object, recorder.reads.owned(name.get()));
+    object = co_await get_attribute(drive, object, recorder.reads.owned(name.get()), last && i + 1 == count);
   }
   co_return object;
 }
@@ -90,33 +91,81 @@ Task<Val> call_getter(Drive& drive, Arguments args) {
     Arguments inner;
     inner.values.assign(fields.begin() + 1, fields.end());
     inner.names = recorder.heap.model(getter).get<family::Lazy>().names;
-    Val result = co_await call(drive, method, inner);
+    Val result = co_await call(drive, method, inner, true);
     co_return result;
   }
   Vals found;
+  const bool last = fields.size() == 1;
   for (Val field : fields) {
     Val item;
     if (type == getters().item) {
-      item = co_await get_item(drive, args.values[1], field);
+      item = co_await get_item(drive, args.values[1], field, last);
     } else {
-      item = co_await get_path(drive, args.values[1], field);
+      item = co_await get_path(drive, args.values[1], field, last);
     }
     found.push_back(item);
   }
   co_return found.size() == 1 ? found[0] : recorder.new_tuple(&PyTuple_Type, found.data(), found.size());
 }
 
-// The functions of operator on objects; those of plain values fold.
+// The functions of operator on objects; those of plain values fold. On tensors they do what the operators do.
 template <int kOp>
-Task<Val> operate(Drive& drive, Arguments args) {
+Task<Val> operate_on_objects(Drive& drive, Arguments args) {
   Val result = co_await binary(drive, kOp, args.values[0], args.values[1]);
   co_return result;
 }
 
 template <int kOp>
-Task<Val> relate(Drive& drive, Arguments args) {
+Task<Val> relate_objects(Drive& drive, Arguments args) {
   Val result = co_await compare(drive, kOp, args.values[0], args.values[1]);
   co_return result;
+}
+
+template <SiteKind kKind, int kOp, Driven kFunction>
+Invoke of_site(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
+  if (!frame.drive && ask_about(recorder, frame, kKind, {args.values[0], args.values[1]}, pops, 1, kOp))
+    return recorder.live() ? Invoke::kStarted : Invoke::kStopped;
+  return recorder.live() ? folded<kFunction>(recorder, frame, args, pops) : Invoke::kStopped;
+}
+
+template <int kOp>
+constexpr Builtin operate = of_site<SiteKind::kBinary, kOp, operate_on_objects<kOp>>;
+template <int kOp>
+constexpr Builtin relate = of_site<SiteKind::kCompare, kOp, relate_objects<kOp>>;
+
+// operator.is_, operator.is_not
+template <bool kInvert>
+Invoke identity(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
+  const Val left = args.values[0], right = args.values[1];
+  if (left.is_const() && right.is_const() && cpython::is_scalar(left.object())) return Invoke::kUnknown;
+  const int same = same_object(recorder, left, right);
+  if (same >= 0) return give(recorder, frame, pops, truth_value((same > 0) != kInvert));
+  return frame.drive ? Invoke::kUnknown : compute_object(recorder, frame, recorder.called, args.values, pops);
+}
+
+Invoke contains_item(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
+  if (frame.drive || touches_tensor(recorder, args.values[0])) return Invoke::kUnknown;
+  if (contains(recorder, frame, args.values[0], args.values[1], pops, false)) return Invoke::kStarted;
+  return recorder.live() ? Invoke::kUnknown : Invoke::kStopped;
+}
+
+// operator.setitem(container, key, value), operator.delitem(container, key)
+Task<Val> write_item(Drive& drive, Arguments args) {
+  const bool sets = args.values.size() == 3;
+  PyTypeObject* type = guarded_type(drive.recorder(), args.values[0]);
+  Driven function = type == &PyList_Type   ? (sets ? list_setitem : list_delitem)
+                    : type == &PyDict_Type ? (sets ? dict_setitem : dict_delitem)
+                                           : nullptr;
+  if (function == nullptr) co_await drive.unknown();
+  Val done = co_await function(drive, args);
+  co_return done;
+}
+
+Invoke set_item(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
+  const std::initializer_list<Val> operands = {args.values[0], args.values[1], args.values[2]};
+  if (!frame.drive && ask_about(recorder, frame, SiteKind::kStoreSubscr, operands, pops, 1))
+    return recorder.live() ? Invoke::kStarted : Invoke::kStopped;
+  return recorder.live() ? drive(recorder, frame, write_item, args, pops) : Invoke::kStopped;
 }
 
 // A lock is taken and given back at replay as it was while recording.
@@ -146,11 +195,11 @@ Invoke invoke_getter(Recorder& recorder, ShadowFrame& frame, Val getter, Argumen
   PyTypeObject* type = recorder.heap.type_of(getter);
   if (type != getters().item && type != getters().attribute && type != getters().method) return Invoke::kUnknown;
   if (getter.is_const()) {
-    if (type == getters().method) return Invoke::kUnknown;
     Ref parts = Ref::steal(PyObject_CallMethod(getter.object(), "__reduce__", nullptr));
     if (!parts) return PyErr_Clear(), Invoke::kUnknown;
     PyObject* given = PyTuple_GET_ITEM(parts.get(), 1);
-    if (!is_plain_const(given)) return Invoke::kUnknown;
+    const bool named = PyTuple_GET_ITEM(parts.get(), 0) != reinterpret_cast<PyObject*>(type);  // a partial object
+    if (named || !is_plain_const(given)) return Invoke::kUnknown;
     recorder.reads.owned(getter.object());  // no other one can come to its address, and nobody notices that it lives
     Val made = new_virtual(recorder, VirtualKind::kLazy, type);
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(given); ++i)
@@ -169,26 +218,46 @@ constexpr KnownCallable kFunctionalRows[] = {
     {"operator", "itemgetter", make_getter<0>, 1, kAny},
     {"operator", "attrgetter", make_getter<1>, 1, kAny},
     {"operator", "methodcaller", make_getter<2>, 1, kAny, kOptions},
-    {"_operator", "add", folded<operate<nb::kAdd>>, 2, 2, kComputes},
-    {"_operator", "concat", folded<operate<nb::kAdd>>, 2, 2},
-    {"_operator", "sub", folded<operate<nb::kSubtract>>, 2, 2, kComputes},
-    {"_operator", "mul", folded<operate<nb::kMultiply>>, 2, 2, kComputes},
-    {"_operator", "truediv", folded<operate<nb::kTrueDivide>>, 2, 2, kComputes},
-    {"_operator", "floordiv", folded<operate<nb::kFloorDivide>>, 2, 2, kComputes},
-    {"_operator", "mod", folded<operate<nb::kRemainder>>, 2, 2, kComputes},
-    {"_operator", "pow", folded<operate<nb::kPower>>, 2, 2},
-    {"_operator", "and_", folded<operate<nb::kAnd>>, 2, 2, kComputes},
-    {"_operator", "or_", folded<operate<nb::kOr>>, 2, 2, kComputes},
-    {"_operator", "xor", folded<operate<nb::kXor>>, 2, 2, kComputes},
-    {"_operator", "iadd", folded<operate<nb::kInPlaceAdd>>, 2, 2},
-    {"_operator", "lt", folded<relate<Py_LT>>, 2, 2, kComputes},
-    {"_operator", "le", folded<relate<Py_LE>>, 2, 2, kComputes},
-    {"_operator", "eq", folded<relate<Py_EQ>>, 2, 2, kComputes},
-    {"_operator", "ne", folded<relate<Py_NE>>, 2, 2, kComputes},
-    {"_operator", "gt", folded<relate<Py_GT>>, 2, 2, kComputes},
-    {"_operator", "ge", folded<relate<Py_GE>>, 2, 2, kComputes},
+    {"_operator", "add", operate<nb::kAdd>, 2, 2, kComputes},
+    {"_operator", "concat", operate<nb::kAdd>, 2, 2},
+    {"_operator", "sub", operate<nb::kSubtract>, 2, 2, kComputes},
+    {"_operator", "mul", operate<nb::kMultiply>, 2, 2, kComputes},
+    {"_operator", "truediv", operate<nb::kTrueDivide>, 2, 2, kComputes},
+    {"_operator", "floordiv", operate<nb::kFloorDivide>, 2, 2, kComputes},
+    {"_operator", "mod", operate<nb::kRemainder>, 2, 2, kComputes},
+    {"_operator", "pow", operate<nb::kPower>, 2, 2},
+    {"_operator", "and_", operate<nb::kAnd>, 2, 2, kComputes},
+    {"_operator", "or_", operate<nb::kOr>, 2, 2, kComputes},
+    {"_operator", "xor", operate<nb::kXor>, 2, 2, kComputes},
+    {"_operator", "lshift", operate<nb::kLeftShift>, 2, 2, kComputes},
+    {"_operator", "rshift", operate<nb::kRightShift>, 2, 2, kComputes},
+    {"_operator", "matmul", operate<nb::kMatrixMultiply>, 2, 2},
+    {"_operator", "iadd", operate<nb::kInPlaceAdd>, 2, 2},
+    {"_operator", "isub", operate<nb::kInPlaceSubtract>, 2, 2},
+    {"_operator", "imul", operate<nb::kInPlaceMultiply>, 2, 2},
+    {"_operator", "imatmul", operate<nb::kInPlaceMatrixMultiply>, 2, 2},
+    {"_operator", "itruediv", operate<nb::kInPlaceTrueDivide>, 2, 2},
+    {"_operator", "ifloordiv", operate<nb::kInPlaceFloorDivide>, 2, 2},
+    {"_operator", "imod", operate<nb::kInPlaceRemainder>, 2, 2},
+    {"_operator", "ipow", operate<nb::kInPlacePower>, 2, 2},
+    {"_operator", "iand", operate<nb::kInPlaceAnd>, 2, 2},
+    {"_operator", "ior", operate<nb::kInPlaceOr>, 2, 2},
+    {"_operator", "ixor", operate<nb::kInPlaceXor>, 2, 2},
+    {"_operator", "ilshift", operate<nb::kInPlaceLeftShift>, 2, 2},
+    {"_operator", "irshift", operate<nb::kInPlaceRightShift>, 2, 2},
+    {"_operator", "lt", relate<Py_LT>, 2, 2, kComputes},
+    {"_operator", "le", relate<Py_LE>, 2, 2, kComputes},
+    {"_operator", "eq", relate<Py_EQ>, 2, 2, kComputes},
+    {"_operator", "ne", relate<Py_NE>, 2, 2, kComputes},
+    {"_operator", "gt", relate<Py_GT>, 2, 2, kComputes},
+    {"_operator", "ge", relate<Py_GE>, 2, 2, kComputes},
     {"_operator", "neg pos not_ index", fold, 1, 1, kComputes},
     {"_operator", "getitem", item_of, 2, 2},
+    {"_operator", "setitem", set_item, 3, 3},
+    {"_operator", "delitem", write_item, 2, 2},
+    {"_operator", "is_", identity<false>, 2, 2},
+    {"_operator", "is_not", identity<true>, 2, 2},
+    {"_operator", "contains", contains_item, 2, 2},
     {"_operator", "truth", truth_of, 1, 1},
     {"_thread", "RLock.__exit__", lock_block<0, false>, 1, kAny},
     {"_thread", "LockType.__exit__", lock_block<1, false>, 1, kAny},

@@ -210,12 +210,6 @@ Task<Val> make_reversed(Drive& drive, Arguments args) {
   co_return iterator;
 }
 
-// By the adapter. Null: it does not know how.
-Val add_tensors(Recorder& recorder, Val total, Val item) {
-  if (recorder.adapter() == nullptr) return Val();
-  return recorder.adapter()->add({total, recorder.heap.real(total)}, {item, recorder.heap.real(item)});
-}
-
 Task<Val> builtin_sum(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
   Val total = args.values.size() == 2 ? args.values[1] : number_value(recorder.reads, 0);
@@ -237,7 +231,7 @@ Task<Val> builtin_sum(Drive& drive, Arguments args) {
     if (touches_tensor(recorder, item) || touches_tensor(recorder, total)) {
       if (args.values.size() == 2) restart.give_up();  // it would be added again
       restart.keep(item);
-      total = add_tensors(recorder, total, item);
+      total = compute_tensors(recorder, SiteKind::kBinary, {total, item}, nb::kAdd);
       if (total.is_null()) co_await drive.unknown();
       restart.keep_only(total);
       continue;

@@ -48,8 +48,7 @@ constexpr char kChain[] = "chain", kIslice[] = "islice", kRepeat[] = "repeat", k
                kFilterfalse[] = "filterfalse", kAccumulate[] = "accumulate", kPairwise[] = "pairwise",
                kZipLongest[] = "zip_longest", kCompress[] = "compress";
 
-// What the constructor does not take as an argument, such as how far it is: logged, so that it can be taken back. For
-// iterators that are not rebuilt.
+// How far it is: logged, so that it can be taken back. One that is rebuilt is drawn from so many times.
 void set_position(Recorder& recorder, Val iterator, uint32_t position) {
   uint32_t& known = recorder.heap.model(iterator).get<family::Progress>().position;
   if (known == position) return;
@@ -276,63 +275,80 @@ Task<Val> next_of_filterfalse(Drive& drive, Arguments args) {
   }
 }
 
-// --- accumulate(iterable, function, initial=): field 0 the source, 1 the function, 2 the total.
+// --- accumulate(iterable, function, initial=): field 0 the source, 1 the function or None.
+//
+// Behind its first item it is one that has drawn once from a source which gives the total first.
+
+// The source of an iterator that has given something: these items, and then what is left.
+Val preceded(Recorder& recorder, const Vals& items, Val rest) {
+  Vals fields(1, recorder.new_tuple(&PyTuple_Type, items.data(), items.size()));
+  fields.push_back(rest);
+  return make(recorder, known_type<kChain>(), fields);
+}
+
+// Its items before `rest`, if the iterator has given something.
+Vals given_before(Heap& heap, Val self, Val* rest) {
+  *rest = heap.virtual_field(self, 0);
+  if (position_of(heap, self) == 0) return {};
+  const Vals items = heap.model(heap.virtual_field(*rest, 0)).items;
+  *rest = heap.virtual_field(*rest, 1);
+  return items;
+}
 
 Task<Val> make_accumulate(Drive& drive, Arguments args) {
-  Vals fields(3);
-  fields[1] = args.positional() > 1 ? args.values[1] : keyword(args, "func");
-  if (fields[1].object() == Py_None) fields[1] = Val();
-  fields[2] = keyword(args, "initial");
-  if (fields[2].object() == Py_None) fields[2] = Val();
+  const Val function = args.positional() > 1 ? args.values[1] : keyword(args, "func");
+  const Val initial = keyword(args, "initial");
+  Vals fields(2);
+  fields[1] = function.is_null() ? none_value() : function;
   fields[0] = co_await get_iter(drive, args.values[0]);
-  Val iterator = make(drive.recorder(), known_type<kAccumulate>(), fields);
-  no_rebuild(drive.recorder().heap, iterator);
-  co_return iterator;
+  if (!initial.is_null() && initial.object() != Py_None)
+    fields[0] = preceded(drive.recorder(), Vals(1, initial), fields[0]);
+  co_return make(drive.recorder(), known_type<kAccumulate>(), fields);
 }
 
 Task<Val> next_of_accumulate(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
   const Val self = args.values[0], function = recorder.heap.virtual_field(self, 1);
-  Val total = recorder.heap.virtual_field(self, 2);
-  if (!total.is_null() && position_of(recorder.heap, self) == 0) {
-    set_position(recorder, self, 1);
-    co_return total;
+  Val rest;
+  const bool begins = given_before(recorder.heap, self, &rest).empty();
+  Val total = co_await iter_next(drive, rest);
+  if (total.is_null()) co_return Val();
+  if (!begins) {
+    const Val before = given_before(recorder.heap, self, &rest)[0];
+    if (function.object() == Py_None) {
+      total = co_await binary(drive, nb::kAdd, before, total);
+    } else {
+      total = co_await call_two(drive, function, before, total);
+    }
   }
+  set_field(recorder, self, 0, preceded(recorder, Vals(1, total), rest));
   set_position(recorder, self, 1);
-  Val item = co_await iter_next(drive, recorder.heap.virtual_field(self, 0));
-  if (item.is_null()) co_return Val();
-  if (total.is_null()) {
-    total = item;
-  } else if (function.is_null()) {
-    total = co_await binary(drive, nb::kAdd, total, item);
-  } else {
-    total = co_await call_two(drive, function, total, item);
-  }
-  set_field(recorder, self, 2, total);
   co_return total;
 }
 
 // --- pairwise, zip_longest, compress
 
+// Behind its first pair it is one that has drawn once from a source which gives that pair first.
 Task<Val> make_pairwise(Drive& drive, Arguments args) {
-  Vals fields(2);
+  Vals fields(1);
   fields[0] = co_await get_iter(drive, args.values[0]);
-  Val iterator = make(drive.recorder(), known_type<kPairwise>(), fields);
-  no_rebuild(drive.recorder().heap, iterator);
-  co_return iterator;
+  co_return make(drive.recorder(), known_type<kPairwise>(), fields);
 }
 
 Task<Val> next_of_pairwise(Drive& drive, Arguments args) {
   Recorder& recorder = drive.recorder();
-  const Val self = args.values[0], source = recorder.heap.virtual_field(self, 0);
-  Val pair[2];
-  pair[0] = recorder.heap.virtual_field(self, 1);
-  if (pair[0].is_null()) pair[0] = co_await iter_next(drive, source);
-  if (pair[0].is_null()) co_return Val();
-  pair[1] = co_await iter_next(drive, source);
+  const Val self = args.values[0];
+  Val rest;
+  const bool begins = given_before(recorder.heap, self, &rest).empty();
+  Vals pair(2);
+  if (begins) pair[0] = co_await iter_next(drive, rest);
+  if (begins && pair[0].is_null()) co_return Val();
+  pair[1] = co_await iter_next(drive, rest);
   if (pair[1].is_null()) co_return Val();
-  set_field(recorder, self, 1, pair[1]);
-  co_return recorder.new_tuple(&PyTuple_Type, pair, 2);
+  if (!begins) pair[0] = given_before(recorder.heap, self, &rest)[1];
+  set_field(recorder, self, 0, preceded(recorder, pair, rest));
+  set_position(recorder, self, 1);
+  co_return recorder.new_tuple(&PyTuple_Type, pair.data(), 2);
 }
 
 // Field 0: what fills up; the sources follow, each replaced by an empty one at its end.

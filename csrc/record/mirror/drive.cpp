@@ -37,6 +37,8 @@ bool Drive::settled(Invoke outcome) noexcept {
   if (deferred_ != nullptr) return true;
   if (pending.expects_frame()) return false;
   if (pending.raises || pending.is<Asking>() || pending.finish != nullptr || !pending.has_result) {
+    // Nobody sees what is dispatched between two calls of Python.
+    if (pending.is<Asking>()) recorder_.adapter()->cancel_call();
     state_ = pending.raises ? State::kRaises : State::kUnknown;
     return false;
   }

@@ -115,6 +115,7 @@ class Drive : public FromPool {
   Arguments& deferred_args() noexcept { return deferred_args_; }
   void go_inside() noexcept { ++depth_; }
   void come_out() noexcept { --depth_; }
+  bool is_inside() const noexcept { return depth_ > 0; }  // its result is not that of the instruction
 
   // The text of a container is being made; false: it is within its own text, or too deep.
   bool enter_repr(Val container) {

@@ -7,8 +7,19 @@
 namespace pijit {
 
 struct Loading {
-  void undo(const TraceMark&) {}
+  struct TensorKey {
+    uint32_t nodes;  // how many there were
+    bool fixed;      // the object is the same in each call
+    Val tensor;
+    PyObject* object;
+  };
 
+  void undo(const TraceMark& mark) {
+    while (!tensor_keys.empty() && tensor_keys.back().nodes > mark.nodes) tensor_keys.pop_back();
+  }
+
+  // Taken back: tensors that are keys (tensor_keys.cpp).
+  Vec<TensorKey> tensor_keys;
   // Kept, by register: where an input tensor's object is.
   Map<uint32_t, Val> tensor_sources;
   // Kept: arguments that are these very objects. One too many is compared with the object, and not by kind.

@@ -56,7 +56,7 @@ struct Undone {
 
 // What a model has for a key; null: not known any more.
 PyObject* Heap::key_object(Val key) {
-  if (!key.is_virtual()) return key.object();
+  if (!key.is_virtual()) return real(key);
   const Model& content = model(key);
   if (const auto* address = content.find<family::Address>()) return address->key;
   if (content.kind != VirtualKind::kTuple) return content.real;

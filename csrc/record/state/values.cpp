@@ -335,13 +335,15 @@ PyObject* key_in(Recorder& recorder, Val container, Val key) {
     if (!recorder.heap.is_fresh(object) && !are_other_addresses(recorder, container, object)) return nullptr;
     return address;
   }
-  PyObject* plain = key_of(recorder, key);
+  // One that existed before may compare a tensor with others.
+  PyObject* plain = container.is_const() && touches_tensor(recorder, key) ? nullptr : key_of(recorder, key);
   return plain != nullptr && may_be_address(recorder.heap, container, plain) ? nullptr : plain;
 }
 
 // A fresh tuple of known items is compared by a copy that the trace keeps, and is itself wherever the key is read.
 PyObject* key_of(Recorder& recorder, Val value) {
-  if (value.is_reg() && !touches_tensor(recorder, value)) value = force(recorder, value);
+  if (touches_tensor(recorder, value)) return tensor_key(recorder, value);
+  if (value.is_reg()) value = force(recorder, value);
   if (!recorder.live()) return nullptr;
   if (value.is_const()) {
     if (!cpython::is_native_key(value.object())) return nullptr;
@@ -368,7 +370,7 @@ PyObject* key_of(Recorder& recorder, Val value) {
   const Vals items = recorder.heap.model(value).items;
   Ref made = Ref::steal(PyTuple_New(static_cast<Py_ssize_t>(items.size())));
   for (size_t i = 0; i < items.size(); ++i) {
-    PyObject* item = key_of(recorder, items[i]);
+    PyObject* item = touches_tensor(recorder, items[i]) ? nullptr : key_of(recorder, items[i]);
     if (item == nullptr) return nullptr;
     PyTuple_SET_ITEM(made.get(), static_cast<Py_ssize_t>(i), new_reference(item));
   }

@@ -20,6 +20,7 @@ void set_field(Recorder&, Val object, uint32_t field, Val value);
 void dict_set(Recorder&, Val dict, PyObject* key, Val value);  // virtual dict (or __dict__ of a virtual instance)
 void dict_put(Recorder&, Val dict, PyObject* key, Val value);  // its model alone
 PyObject* key_of(Recorder&, Val value);  // the key as a dict compares it without running Python; null: not such a key
+PyObject* tensor_key(Recorder&, Val tensor);  // the same of a tensor (tensor_keys.cpp)
 void meet_key(Recorder&, PyObject* key);
 Val keep_key(Recorder&, PyObject* key);  // the shadow of a key
 // id() of a virtual object, or of a scalar. The program may need it after the object has died: where the object is real

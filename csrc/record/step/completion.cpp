@@ -85,6 +85,8 @@ void complete(Recorder& recorder, ShadowFrame& frame) {
       value = scalar_node(recorder, ScalarOp::kNot, value, Val());
       if (value.is_null()) return recorder.stop(Abort::kUnknownOperand, "not in a tensor");
     }
+    const bool stores = recorder.question.site.kind == SiteKind::kStoreSubscr;
+    if (stores && pending.pushes > 0) value = Val::constant(Py_None);  // operator.setitem()
     note_real(recorder.heap, value, result);
     pending.result = value;
     if (asking->branch) {

@@ -27,6 +27,8 @@ struct Kept {
   bool profiled = false;             // and the profile
   uint64_t found = 0, recorded = 0;  // traces that came from there, and recordings when its traces were last written
   std::vector<Ref> arguments;        // of calls that were recorded: weak references
+  std::vector<std::string> left;     // traces of which an object was not there yet
+  int tries = 0;                     // that these have left
 };
 
 struct Root {

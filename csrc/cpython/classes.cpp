@@ -65,15 +65,26 @@ PyTypeObject* module_spec_type() noexcept {
   return reinterpret_cast<PyTypeObject*>(type);
 }
 
+namespace {
+
+PyTypeObject* type_of(const char* module_name, const char* name) noexcept {
+  const SavedError error;  // the first to ask may stand where an exception is under way
+  const Ref module = import_module(module_name);
+  PyObject* found = module ? PyObject_GetAttrString(module.get(), name) : nullptr;
+  PyErr_Clear();
+  return found != nullptr && PyType_Check(found) ? reinterpret_cast<PyTypeObject*>(found) : nullptr;
+}
+
+}  // namespace
+
 PyTypeObject* default_dict_type() noexcept {
-  static PyObject* const type = [] {
-    const SavedError error;  // the first to ask may stand where an exception is under way
-    Ref module = import_module("_collections");
-    PyObject* found = module ? PyObject_GetAttrString(module.get(), "defaultdict") : nullptr;
-    PyErr_Clear();
-    return found != nullptr && PyType_Check(found) ? found : nullptr;
-  }();
-  return reinterpret_cast<PyTypeObject*>(type);
+  static PyTypeObject* const type = type_of("_collections", "defaultdict");
+  return type;
+}
+
+PyTypeObject* partial_type() noexcept {
+  static PyTypeObject* const type = type_of("functools", "partial");
+  return type;
 }
 
 void keep_classes(std::unordered_set<PyObject*>* addresses) {

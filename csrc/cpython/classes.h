@@ -22,6 +22,8 @@ inline constexpr bool kModulesAskTheirSpec = PY_VERSION_HEX >= 0x030d0000;
 PyTypeObject* module_spec_type() noexcept;
 // collections.defaultdict. Null: there is none. Imports at first.
 PyTypeObject* default_dict_type() noexcept;
+// functools.partial. Null: there is none. Imports at first.
+PyTypeObject* partial_type() noexcept;
 // A class of dicts, and not one of the program's.
 inline bool is_builtin_dict(PyTypeObject* type) noexcept {
   return type == &PyDict_Type || type == &PyODict_Type || type == default_dict_type();

@@ -40,6 +40,20 @@ bool is_native_key(PyObject* key) noexcept {
   return type->tp_hash == PyBaseObject_Type.tp_hash && type->tp_richcompare == PyBaseObject_Type.tp_richcompare;
 }
 
+int set_has(PyObject* set, PyObject* key, Py_hash_t wanted, bool scalar) noexcept {
+  PyObject* item;
+  Py_hash_t hash;
+  for (Py_ssize_t position = 0; _PySet_NextEntry(set, &position, &item, &hash) != 0;) {
+    if (item == key) return 1;
+    if (hash != wanted) continue;
+    if (!is_native_key(item)) return -1;
+    const int equal = scalar ? PyObject_RichCompareBool(item, key, Py_EQ) : 0;
+    if (equal < 0) return PyErr_Clear(), -1;
+    if (equal != 0) return 1;
+  }
+  return 0;
+}
+
 bool is_lasting_key(PyObject* key) noexcept {
   if (!PyTuple_CheckExact(key)) return dies_unnoticed(Py_TYPE(key)) && is_native_key(key);
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(key); ++i)

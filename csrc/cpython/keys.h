@@ -13,6 +13,9 @@ bool keys_equal(PyObject* a, PyObject* b) noexcept;
 // A key whose hash and equality run no Python: a scalar, a tuple of native keys, a value of a type of C such as
 // torch.device, or an object with the hash and equality of `object`.
 bool is_native_key(PyObject* key) noexcept;
+// Whether a set has a native key of this hash: 1, 0; -1: it has one of this hash that only code of Python can compare.
+// Nothing is looked for in a key that is no scalar, and it may be dead.
+int set_has(PyObject* set, PyObject* key, Py_hash_t hash, bool scalar) noexcept;
 // A native key that a trace may keep, whatever becomes of the dict that it was found in.
 bool is_lasting_key(PyObject* key) noexcept;
 // One cannot be told from the other but by its identity; both are alive, and such keys.

@@ -304,6 +304,13 @@ bool check_guard(const Trace& trace, const Guard& guard, Reg* regs, Mismatch* wh
       return check_list(trace, guard, subject, why);
     case GuardOp::kSet:
       return check_set(trace, guard, subject, why);
+    case GuardOp::kHas:
+    case GuardOp::kHasNot: {
+      PyObject* key = guard.expected;
+      const bool scalar = guard.scalar || key == Py_True || key == Py_False;  // which no trace need own
+      const int found = cpython::set_has(subject, key, static_cast<Py_hash_t>(guard.number), scalar);
+      return found == (guard.op == GuardOp::kHas ? 1 : 0);
+    }
     case GuardOp::kQuiet:
       return cpython::holds_quiet_items(subject);
     case GuardOp::kParts:
@@ -388,6 +395,8 @@ FastKind fast_kind(const Guard& guard) noexcept {
     case GuardOp::kDictSize:
     case GuardOp::kList:
     case GuardOp::kSet:
+    case GuardOp::kHas:
+    case GuardOp::kHasNot:
     case GuardOp::kQuiet:
     case GuardOp::kParts:
     case GuardOp::kValue:

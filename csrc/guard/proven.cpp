@@ -43,6 +43,7 @@ class Walk {
     if (PyType_Check(object)) add_class(reinterpret_cast<PyTypeObject*>(object));
     if (PyFunction_Check(object)) add_function(reinterpret_cast<PyFunctionObject*>(object));
     if (PyCode_Check(object)) add_step(object, Lead::kConstants);
+    if (PyModule_CheckExact(object)) add_step(object, Lead::kDict);
     add_parts(object);
   }
   void add_class_of(PyObject* object) { add_step(object, Lead::kClass); }

@@ -271,6 +271,8 @@ Miss learn_guard(const Trace& trace, const Guard& guard, const Reg* regs, Varyin
     case GuardOp::kNoAttribute:
     case GuardOp::kDictSize:
     case GuardOp::kSet:
+    case GuardOp::kHas:
+    case GuardOp::kHasNot:
     case GuardOp::kQuiet:
     case GuardOp::kParts:
     case GuardOp::kValue:

@@ -26,6 +26,7 @@ namespace {
 constexpr off_t kLargestFile = off_t{1} << 28;
 constexpr size_t kMostTexts = 64;  // of one root
 constexpr size_t kMostAsked = 4096;
+constexpr int kTries = 2;  // of calls that would be recorded, for traces of which an object was not there
 constexpr size_t kMostArguments = 64;  // that are remembered for a root
 
 class Descriptor {
@@ -124,6 +125,12 @@ PyObject* owner_of(const Root& root) {
   return root.owner.living();
 }
 
+std::vector<PyObject*> arguments_of(const Root& root, cpython::Frame* frame) {
+  std::vector<PyObject*> arguments;
+  for (int i = 0; i < root.owner.code->co_nlocalsplus; ++i) arguments.push_back(cpython::slot(frame, i));
+  return arguments;
+}
+
 }  // namespace
 
 Keeping& keeping() noexcept {
@@ -166,6 +173,7 @@ std::vector<std::string> read_kept(const std::string& path, const std::string& e
 size_t install_texts(Root& root, const std::vector<std::string>& texts, const std::vector<PyObject*>& arguments,
                      std::vector<std::string>* reasons) {
   size_t installed = 0;
+  root.kept.left.clear();
   for (const std::string& text : texts) {
     if (!may_grow(root)) break;
     std::string why;
@@ -177,6 +185,7 @@ size_t install_texts(Root& root, const std::vector<std::string>& texts, const st
     }
     if (trace == nullptr) {
       log_line(Channel::kRecord, "kept trace of " + root.written.name + ": " + why);
+      if (may_come(why)) root.kept.left.push_back(text);
       reasons->push_back(std::move(why));
       continue;
     }
@@ -204,9 +213,19 @@ void look_ahead(Root& root) {
   std::vector<std::string> reasons;
   const std::vector<std::string> texts = read_kept(keeping().directory + "/" + name.file, keeping().environment, &why);
   root.kept.ahead = install_texts(root, texts, {}, &reasons) > 0;
-  if (!root.kept.ahead) return;  // the first call looks again, and says why
+  root.kept.tries = kTries;
+  if (!root.kept.ahead) return root.kept.left.clear();  // the first call looks again, and says why
   keeping().hits += 1;
   if (keeping().asked.size() < kMostAsked) keeping().asked.push_back({root.written.name, name.file, name.code, ""});
+}
+
+bool find_left(Root& root, cpython::Frame* frame) {
+  if (root.kept.left.empty() || keeps_inputs()) return false;
+  const std::vector<std::string> texts = std::exchange(root.kept.left, {});
+  std::vector<std::string> reasons;
+  const size_t installed = install_texts(root, texts, arguments_of(root, frame), &reasons);
+  if (--root.kept.tries <= 0) root.kept.left.clear();
+  return installed > 0;
 }
 
 bool find_kept(Root& root, cpython::Frame* frame) {
@@ -219,10 +238,9 @@ bool find_kept(Root& root, cpython::Frame* frame) {
   if (name.file.empty()) return false;
   std::string why;
   const std::vector<std::string> texts = read_kept(keeping().directory + "/" + name.file, keeping().environment, &why);
-  std::vector<PyObject*> arguments;
-  for (int i = 0; i < root.owner.code->co_nlocalsplus; ++i) arguments.push_back(cpython::slot(frame, i));
   std::vector<std::string> reasons;
-  const size_t installed = texts.empty() ? 0 : install_texts(root, texts, arguments, &reasons);
+  const size_t installed = texts.empty() ? 0 : install_texts(root, texts, arguments_of(root, frame), &reasons);
+  root.kept.tries = kTries;
   if (texts.empty()) log_line(Channel::kRecord, "cache: no file for " + root.written.name + ": " + why);
   for (const std::string& reason : reasons) why += (why.empty() ? "" : "; ") + reason;
   (installed > 0 ? keeping().hits : keeping().misses) += 1;

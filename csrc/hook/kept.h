@@ -45,6 +45,8 @@ std::vector<std::string> read_kept(const std::string& path, const std::string& e
 // Traces of the root come from its file; false: none does. The root has no others, or those that came ahead did not take
 // the call.
 bool find_kept(Root& root, cpython::Frame* frame);
+// The same of traces of which an object was not there when the file was read.
+bool find_left(Root& root, cpython::Frame* frame);
 // The same before there is a call: what needs its arguments is found with it.
 void look_ahead(Root& root);
 // Something was recorded that is to be written. A call comes at this time: the writer is told, if it is due.

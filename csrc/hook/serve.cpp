@@ -334,7 +334,7 @@ PyObject* serve(const std::shared_ptr<Root>& root, PyThreadState* ts, cpython::F
     return served.ends_replayed(), result;
   if (ask_again(*root, frame) && run_trace(*root, ts, frame, &result)) return served.ends_replayed(), result;
   if (root->traces.empty() && begin_as_profiled(*root)) return evaluate(*root, ts, frame);
-  if ((root->traces.empty() || ahead) && find_kept(*root, frame) &&
+  if ((find_left(*root, frame) || ((root->traces.empty() || ahead) && find_kept(*root, frame))) &&
       may_replay(root->traces.depth(), root->traces.coroutines(), ts) &&
       (run_trace(*root, ts, frame, &result) || (ask_again(*root, frame) && run_trace(*root, ts, frame, &result))))
     return served.ends_replayed(), result;

@@ -293,6 +293,8 @@ void Sources::follow(const Guard& guard) {
     case GuardOp::kType:
     case GuardOp::kNoInlineSlot:
     case GuardOp::kSet:
+    case GuardOp::kHas:
+    case GuardOp::kHasNot:
     case GuardOp::kTupleSize:
     case GuardOp::kListSize:
       note_class(guard);

@@ -12,6 +12,7 @@
 #pragma once
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "ir/trace.h"
@@ -21,6 +22,9 @@ namespace pijit {
 // Between calls, while nothing runs. `owner`: the function or object of the root, alive; `arguments`: of
 // living_arguments(), or null. Empty: it cannot be kept, and *why.
 std::string kept_text(const Trace& trace, PyObject* owner, PyObject* arguments, std::string* why);
+
+// Whether an object of the trace may still come, such as one that the first call makes; `why` as revive() gives it.
+bool may_come(std::string_view why) noexcept;
 
 // A trace that was not finished yet (finish_trace). `arguments`: of the call for which it is wanted. Null: it is of no
 // use here, and *why.

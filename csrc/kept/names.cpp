@@ -106,7 +106,9 @@ std::string Names::name(PyObject* object, bool alive) {
 }
 
 std::string Names::name_address(PyObject* number, PyObject* object) {
-  const std::optional<uint32_t> of = origins_.count(object) == 0 ? std::nullopt : add(object);
+  // A scalar is one that there is once, such as None: a literal is that object in any process.
+  const bool is_known = origins_.count(object) != 0 || cpython::is_scalar(object);
+  const std::optional<uint32_t> of = is_known ? add(object) : std::nullopt;
   if (!of) return fail("the address of an object that nothing leads to"), "None";
   KeptObject line;
   line.part = Lead::kAddress;
@@ -163,7 +165,7 @@ bool Names::make(PyObject* object, KeptObject* line, int depth) {
   }
   PyTypeObject* type = Py_TYPE(object);
   if (PyTuple_CheckExact(object) && PyTuple_GET_SIZE(object) > 0) return make_tuple(object, line, depth);
-  if (!cpython::is_value_type(type)) return false;
+  if (!cpython::is_value_type(type) && !PyRange_Check(object)) return false;
   line->part = Lead::kMade;
   line->key = Ref::steal(PyObject_Str(object));
   if (!line->key || !PyUnicode_CheckExact(line->key.get())) return PyErr_Clear(), false;

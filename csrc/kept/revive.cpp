@@ -1,4 +1,7 @@
 // Reads traces that another process has kept: finds their objects, takes versions anew, makes operations that run.
+#include <cerrno>
+#include <cstdlib>
+#include <string_view>
 #include <unordered_set>
 
 #include "adapter.h"
@@ -14,13 +17,40 @@
 namespace pijit {
 namespace {
 
+constexpr const char* kCode = ": code ";
+
 // Words for an object of the file that is another here: "function f: code 12ab in the file, 34cd here".
 std::string both(const std::string& there, const std::string& here) {
   const size_t end = there.rfind(' ');
   if (end == std::string::npos || here.substr(0, end + 1) != there.substr(0, end + 1))
     return there + " in the file, " + (here.empty() ? "an object of another kind" : here) + " here";
-  const char* const what = there.substr(0, 7) == "object " ? ": " : ": code ";
+  const char* const what = there.substr(0, 7) == "object " ? ": " : kCode;
   return there.substr(0, end) + what + there.substr(end + 1) + " in the file, " + here.substr(end + 1) + " here";
+}
+
+// "range(0, 12)", or with a step; null: it is none.
+Ref range_of(PyObject* text) {
+  const char* at = PyUnicode_Check(text) ? PyUnicode_AsUTF8(text) : nullptr;
+  constexpr std::string_view kWord = "range(";
+  if (at == nullptr) return PyErr_Clear(), Ref();
+  if (std::string_view(at).substr(0, kWord.size()) != kWord) return Ref();
+  at += kWord.size();
+  long long numbers[3] = {0, 0, 1};
+  for (int i = 0; i < 3; ++i) {
+    char* end = nullptr;
+    errno = 0;
+    numbers[i] = std::strtoll(at, &end, 10);
+    if (end == at || errno != 0) return Ref();
+    at = end;
+    if (*at == ')' && i > 0) break;
+    if (i == 2 || at[0] != ',' || at[1] != ' ') return Ref();
+    at += 2;
+  }
+  if (std::string_view(at) != ")") return Ref();
+  Ref made = Ref::steal(PyObject_CallFunction(reinterpret_cast<PyObject*>(&PyRange_Type), "LLL", numbers[0], numbers[1],
+                                              numbers[2]));
+  if (!made) PyErr_Clear();
+  return made;
 }
 
 class Finder {
@@ -55,8 +85,10 @@ class Finder {
   // The class runs no Python: it is one of those whose values the adapter knows, and its constructor takes the text
   // apart.
   PyObject* make(PyObject* type, PyObject* text) {
-    if (!PyType_Check(type) || !cpython::is_value_type(reinterpret_cast<PyTypeObject*>(type))) return nullptr;
-    Ref made = Ref::steal(PyObject_CallOneArg(type, text));
+    const bool is_range = type == reinterpret_cast<PyObject*>(&PyRange_Type);
+    if (!is_range && (!PyType_Check(type) || !cpython::is_value_type(reinterpret_cast<PyTypeObject*>(type))))
+      return nullptr;
+    Ref made = is_range ? range_of(text) : Ref::steal(PyObject_CallOneArg(type, text));
     if (!made) return PyErr_Clear(), nullptr;
     owned.push_back(std::move(made));
     return owned.back().get();
@@ -70,6 +102,7 @@ class Finder {
     return owned.back().get();
   }
   PyObject* number_of(PyObject* object) {
+    if (cpython::is_scalar(object) && !cpython::is_singleton(object)) return nullptr;
     Ref made = Ref::steal(PyLong_FromVoidPtr(object));
     if (!made) return PyErr_Clear(), nullptr;
     addresses.push_back(object);
@@ -126,6 +159,7 @@ class Reviver {
  private:
   bool renew(Guard& guard, uint32_t index);
   bool renew_names(Guard& guard, const std::vector<PyObject*>& names);
+  void renew_items(Guard& guard, PyObject* dict);
   bool renew_dict(Guard& guard, const std::vector<PyObject*>& items);
   bool make_inputs(std::unique_ptr<StateGuard>* state, std::unique_ptr<InputGuards>* tensors);
   bool make_operations();
@@ -155,11 +189,25 @@ bool Reviver::renew_names(Guard& guard, const std::vector<PyObject*>& names) {
   return index >= 0;
 }
 
+// The guard compares items under scalars itself. Under other keys it does not look: if all is as it was in the other
+// process, the tag says from here on that nothing has changed. Else no call passes the guard.
+void Reviver::renew_items(Guard& guard, PyObject* dict) {
+  const auto first = trace_.guard_items.begin() + guard.first;
+  bool scalars = true, same = dict != nullptr && PyDict_Check(dict);
+  for (uint32_t i = 0; same && i + 1 < guard.count; i += 2) {
+    PyObject *key = first[i], *value = nullptr, *wanted = first[i + 1];
+    scalars &= key != nullptr && cpython::is_scalar(key);
+    same = key != nullptr && cpython::dict_lookup(dict, key, &value) >= 0;
+    same = same && (value == wanted || (value != nullptr && wanted != nullptr && cpython::same_scalar(value, wanted)));
+  }
+  if (same && !scalars) guard.number = cpython::dict_version(dict);
+}
+
 // A dict that is guarded as a whole has to be the same as a whole; of another one the guard compares the items itself.
 bool Reviver::renew_dict(Guard& guard, const std::vector<PyObject*>& items) {
   guard.number = 0;  // no dict has this version
-  if (guard.aux == 0) return true;
   PyObject* dict = guard.subject.object();
+  if (guard.aux == 0) return renew_items(guard, dict), true;
   if (dict == nullptr || !PyDict_Check(dict) || static_cast<size_t>(PyDict_GET_SIZE(dict)) * 2 != items.size())
     return false;
   cpython::DictCursor cursor;
@@ -199,6 +247,11 @@ bool Reviver::renew(Guard& guard, uint32_t index) {
       return renew_dict(guard, more);
     case GuardOp::kParts:
       guard.number = subject == nullptr ? 0 : cpython::part_definition(subject);
+      return true;
+    case GuardOp::kHas:
+    case GuardOp::kHasNot:
+      if (guard.expected == nullptr || !cpython::is_native_key(guard.expected)) return false;
+      guard.number = static_cast<uint64_t>(PyObject_Hash(guard.expected));
       return true;
     case GuardOp::kAbcRegistry:
       guard.number = UINT64_MAX;  // what it says is asked again
@@ -253,6 +306,10 @@ bool Reviver::make_operations() {
 }
 
 }  // namespace
+
+bool may_come(std::string_view why) noexcept {
+  return why.ends_with("here") && why.find(kCode) == std::string_view::npos;
+}
 
 std::unique_ptr<Trace> revive(const std::string& text, PyObject* owner, const std::vector<PyObject*>& arguments,
                               std::string* why) {

@@ -199,6 +199,95 @@ results = [f(torch.ones(2)) for _ in range(3)]
 tell(*results, factor.cache_info(), offset.cache_info())
 """
 
+# What the first call makes, and the second one finds: a way that leads nowhere when the file is read.
+MADE_BY_A_CALL = """
+class Scale:
+    def __init__(self):
+        self.by = torch.full((2,), 3.0)
+
+
+made, table = None, {}
+
+
+@pijit.opaque
+def make():
+    global made
+    made = Scale()
+    table["more"] = Scale()
+
+
+@pijit.jit
+def f(x):
+    if made is None:
+        make()
+        return x
+    return x * made.by + table["more"].by
+
+
+results = [f(torch.ones(2)) for _ in range(4)]
+tell(*results)
+"""
+
+# A range and a partial function on an object, and a set that the program adds to after the first call.
+OF_FUNCTIONS = """
+import functools
+
+known = {torch.nn.Linear, "bias"}
+
+
+class Block(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.rounds = range(1, 7, 2)
+        self.norm = functools.partial(torch.nn.functional.layer_norm, normalized_shape=(3,), eps=1e-3)
+        self.layer = torch.nn.Linear(3, 3)
+
+    def forward(self, x):
+        for each in self.rounds:
+            x = self.norm(x) * each
+        if type(self.layer) in known and "weight" not in known:
+            x = self.layer(x)
+        return x
+
+
+block = pijit.jit(Block())
+with torch.no_grad():
+    results = [block(torch.arange(6.0).reshape(2, 3))]
+    known.add(torch.nn.Bilinear)
+    results += [block(torch.arange(6.0).reshape(2, 3)), block(torch.zeros(2, 3))]
+tell(*results)
+"""
+
+# copy.deepcopy keeps what it has copied by numbers of objects, and catches the KeyError of one that is not there yet.
+DEEP_COPY = """
+import copy
+
+
+class Config:
+    def __init__(self):
+        self.sizes = [1, 2, [3]]
+        self.names = {"a": 1, "b": [2]}
+        self.mixed = ([1], 2, None, True)
+        self.shared = self.sizes
+        self.rate = 0.5
+
+
+config = Config()
+copy.deepcopy(config)
+
+
+@pijit.jit
+def f(x):
+    made = copy.deepcopy(config)
+    made.sizes.append(4)
+    return x * made.sizes[1] + made.rate, made.names["b"], made.mixed, made.shared is made.sizes, len(config.sizes)
+
+
+results = [f(torch.ones(2)) for _ in range(3)]
+results += [f(torch.ones(2)) for _ in range(3)]
+tell(*results)
+"""
+
 # What is replayed in the second process from the first call on.
 REPLAYED = {
     "modules": MODULES,
@@ -209,6 +298,8 @@ REPLAYED = {
     "numbers of objects": NUMBERS_OF_OBJECTS,
     "numbers of equal objects": EQUAL,
     "cached functions": CACHED,
+    "functions and ranges": OF_FUNCTIONS,
+    "deep copy": DEEP_COPY,
 }
 
 # What is changed between the processes, in the text of a program.
@@ -229,6 +320,16 @@ CHANGES = [
     (FUNCTION, "def twice(x, by=2):", "torch.cat = lambda all, dim: all[1] - 1\n\n\ndef twice(x, by=2):"),
     (ARGUMENT, "torch.nn.Linear(4, 3)", "torch.nn.Sequential(torch.nn.Linear(4, 3), torch.nn.Tanh())"),
     (CLOSURE, "f = make(3)", "f = make(4)"),
+    (DEEP_COPY, "self.shared = self.sizes", "self.shared = [1, 2, [3]]"),
+    (DEEP_COPY, "config = Config()", "config = Config()\nconfig.sizes.append(config.sizes)"),
+    (DEEP_COPY, "results +=", "config.mixed = config.mixed + (config.names,)\nresults +="),
+    (DEEP_COPY, "results +=", "config.sizes[1] = 5\nresults +="),
+    (DEEP_COPY, "class Config:", "class Config:\n    def __deepcopy__(self, memo):\n        return self\n"),
+    (OF_FUNCTIONS, "range(1, 7, 2)", "range(1, 7, 3)"),
+    (OF_FUNCTIONS, "eps=1e-3", "eps=1e-1"),
+    (OF_FUNCTIONS, "torch.nn.functional.layer_norm, normal", "lambda x, **options: x + options['eps'], normal"),
+    (OF_FUNCTIONS, '"bias"}', '"weight"}'),
+    (OF_FUNCTIONS, "known = {torch.nn.Linear, ", "known = {"),
     (MODULES, "torch.nn.Tanh()", "torch.nn.Sigmoid()"),
     (MODULES, "torch.nn.LayerNorm(4)", "torch.nn.LayerNorm(4, eps=0.5)"),
     (MODULES, "pijit.jit(net)", "torch.nn.functional.linear = lambda x, w, b: x @ w.T - b\npijit.jit(net)"),
@@ -314,6 +415,13 @@ OF_THIS_PROCESS = {
     "id of a closure": "x + (lambda number: lambda: number % 1000)(id(thing))()",
     "id of an exception": "x + missing({id(name): 1}, id(thing))",
     "id of an attribute": "x + attribute(id(thing))",
+    "text of an exception": "x + int(missing_text(id(thing))) % 1000",
+    "arguments of an exception": "x + missing_argument(id(thing)) % 1000",
+    "exception that is handled": "x + len(missing_handled(id(thing))) + int(missing_handled(id(thing))[10:16])",
+    "constant of an id": "x + constant_of(id(thing))",
+    "id of None": "x + id(None) % 1000 + ({id(None): 1, id(True): 2}.get(id(True)))",
+    "id got by a default": "x + {id(thing): 1}.get(id(name), id(thing)) % 1000",
+    "id beside a number": "x + {other: 2}.get(id(thing), 3)",
     "id itself": "(x, id(thing), {id(thing): 1})",
     "membership": "x + (2 if 'b' in frozen else 3) + ('q' in names) + table[Colour.RED]",
 }
@@ -339,6 +447,33 @@ def missing(table, number):
         return table[number]
     except KeyError as error:
         return error.args[0] % 1000
+
+
+def missing_text(number):
+    try:
+        return {}[number]
+    except KeyError as error:
+        return str(error)
+
+
+def missing_argument(number):
+    try:
+        return {}[number]
+    except KeyError as error:
+        (found,) = error.args
+        return found
+
+
+def missing_handled(number):
+    try:
+        return {}[number]
+    except KeyError:
+        return f"{sys.exc_info()[1]!r}"
+
+
+@pijit.constant
+def constant_of(number):
+    return number % 1000
 
 
 def attribute(number):
@@ -370,6 +505,7 @@ CASES: dict[str, list[list[str]]] = {
     "training": [[TRAINING], [TRAINING]],
     "changed before the call": [[CHANGED], [CHANGED]],
     "there before the call": [[LATER], [LATER]],
+    "made by a call": [[MADE_BY_A_CALL], [MADE_BY_A_CALL]],
     **{
         f"{number}: {after}": [[program], [program.replace(before, after), program]]
         for number, (program, before, after) in enumerate(CHANGES)
@@ -431,6 +567,15 @@ def test_what_is_another_at_the_first_call_is_found_then(name: str, hits: int, r
     (first,), (second,) = ran[name].told
     assert first["records"] > 0
     assert (second["records"], second["misses"], second["hits"]) == (0, 0, hits), second["log"]
+
+
+def test_what_the_first_call_makes_is_found_by_the_second(ran: dict[str, Ran]) -> None:
+    """A trace of which an object was not there is tried again before another one is recorded."""
+    ran["made by a call"].check()
+    (first,), (second,) = ran["made by a call"].told
+    assert first["records"] == 2
+    assert second["records"] == 0, second["log"]
+    assert second["replays"] == 4
 
 
 def test_a_training_step_is_right(ran: dict[str, Ran]) -> None:

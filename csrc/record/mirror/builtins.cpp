@@ -180,7 +180,7 @@ void build_builtin_table() {
     add_rows(rows);
   find_group_class();
   add_exception_inits();
-  partial_type();  // these import, so not while recording
+  cpython::partial_type();  // these import, so not while recording
   union_type();
   deque_iterator_type();
   cpython::default_dict_type();

@@ -93,7 +93,6 @@ int write_function_attribute(Recorder& recorder, Val function, PyObject* name, V
 // What a SimpleNamespace keeps its attributes in; Null: not known.
 Val namespace_dict(Recorder& recorder, Val space);
 
-PyTypeObject* partial_type();
 PyTypeObject* union_type();  // of int | str
 bool is_lock(PyTypeObject* type) noexcept;
 

@@ -1,4 +1,5 @@
 // Known C callables about objects, classes and attributes.
+#include "cpython/classes.h"
 #include "cpython/keys.h"
 #include "record/calls.h"
 #include "record/mirror/audits.h"
@@ -315,7 +316,7 @@ Invoke builtin_id(Recorder& recorder, ShadowFrame& frame, Arguments& args, int p
     return give_id(recorder, frame, pops, address_of(recorder, value));
   if (!cpython::is_scalar(object)) recorder.heap.note_address(object);
   // C code that calls id() may do anything with the number.
-  const bool is_seen = pops > 0 && !is_audited() && !cpython::is_scalar(object);
+  const bool is_seen = pops > 0 && !is_audited();
   if (is_seen) recorder.trace().addresses.push_back(object);
   recorder.trace().of_this_process |= !is_seen;
   if (is_audited())
@@ -433,15 +434,6 @@ Invoke context_get(Recorder& recorder, ShadowFrame& frame, Arguments& args, int 
   return Invoke::kUnknown;
 }
 
-}  // namespace
-
-PyTypeObject* partial_type() {
-  static PyTypeObject* const type = find_type("functools", "partial");
-  return type;
-}
-
-namespace {
-
 // slice.indices(length), of plain numbers.
 Invoke slice_indices(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
   Operand fields[3];
@@ -478,10 +470,10 @@ Invoke type_partial(Recorder& recorder, ShadowFrame& frame, Arguments& args, int
       return Invoke::kUnknown;
     function = fields[0];
   } else if (PyTypeObject* type = recorder.heap.type_of(function);
-             type == nullptr || type->tp_call == partial_type()->tp_call) {
+             type == nullptr || type->tp_call == cpython::partial_type()->tp_call) {
     return Invoke::kUnknown;
   }
-  Val result = new_virtual(recorder, VirtualKind::kPartial, partial_type());
+  Val result = new_virtual(recorder, VirtualKind::kPartial, cpython::partial_type());
   Val keywords = new_dict(recorder);
   for (size_t i = 0; i < names.size(); ++i) dict_set(recorder, keywords, names[i], values[i]);
   for (size_t i = 0; i < args.names.size(); ++i)

@@ -37,6 +37,7 @@ struct ReadSet {
     facts.clear();
     items.fill(ReadItem());
     overlay.clear();
+    members.clear();
   }
   ReadItem& item_of(PyObject* dict, PyObject* key) {
     return items[(reinterpret_cast<uintptr_t>(dict) ^ reinterpret_cast<uintptr_t>(key)) / 16 % kItems];
@@ -95,6 +96,13 @@ struct ReadSet {
   std::map<uint32_t, BeforeWrite> written_dicts;
   // Taken back with the guard of the set: what it holds.
   std::map<uint32_t, KeyList> guarded_sets;
+  // Taken back with its guard, and forgotten with the facts: a set that was asked for a key.
+  struct Member {
+    uint32_t guard;
+    PyObject *set, *key;
+    int found;
+  };
+  Vec<Member> members;
   // Kept: the guard of a dict has the number of its row. A row of one that was taken back is nobody's; what another
   // row has too much is compared in vain. Key, value, ...; odd length: the tag decides; all items, if the dict ends them.
   Vec<Objects> dict_items;
@@ -106,6 +114,7 @@ struct ReadSet {
   Places<Original> changed;
 
  private:
+  int guard_member(PyObject* set, PyObject* key);
   void guard_written_keys(PyObject* dict, const Fact& fact);
   Trace& trace() { return recording.trace(); }
 

@@ -17,6 +17,7 @@ namespace pijit {
 namespace {
 
 constexpr Py_ssize_t kMaxGuarded = 256;  // of a dict that is guarded item by item
+constexpr int kMostMembers = 8;          // keys that a set is asked for one by one
 
 Guard make_guard(GuardOp op, PyObject* subject) {
   Guard guard{};
@@ -70,6 +71,7 @@ void ReadSet::undo(const TraceMark& mark) {
   for (auto each = written_dicts.lower_bound(epoch); each != written_dicts.end();)
     each = each->first < mark.guards && each->second.fact < mark.facts ? std::next(each) : written_dicts.erase(each);
   guarded_sets.erase(guarded_sets.lower_bound(mark.guards), guarded_sets.end());
+  while (!members.empty() && (!same_epoch || members.back().guard >= mark.guards)) members.pop_back();
 }
 
 Val ReadSet::owned(PyObject* object) {
@@ -323,8 +325,35 @@ bool ReadSet::guard_set(PyObject* set, Py_ssize_t at) {
   return true;
 }
 
+// A guard for this key alone: the program may add others to the set, such as a registry. -1: all of it has to be guarded.
+int ReadSet::guard_member(PyObject* set, PyObject* key) {
+  if (is_adopted(set) || facts.get(set, FactKind::kSet) != nullptr) return -1;
+  if (PyTuple_CheckExact(key) || cpython::is_value_type(Py_TYPE(key))) return -1;
+  const Py_hash_t hash = PyObject_Hash(key);
+  if (hash == -1) PyErr_Clear();
+  const int found = hash == -1 ? -1 : cpython::set_has(set, key, hash, cpython::is_scalar(key));
+  if (found < 0) return -1;
+  int asked = 0;
+  for (const Member& member : members) {
+    if (member.set != set) continue;
+    ++asked;
+    if (member.key != key && !(cpython::is_scalar(key) && cpython::same_scalar(member.key, key))) continue;
+    if (member.found != found) recording.stop(Abort::kChanged, "a set");
+    return found;
+  }
+  if (asked == kMostMembers) return -1;
+  if (cpython::is_scalar(key)) owned(key);
+  Guard guard = make_guard(found == 1 ? GuardOp::kHas : GuardOp::kHasNot, set);
+  guard.expected = key;
+  guard.number = static_cast<uint64_t>(hash);
+  members.push_back({add_guard(guard), set, key, found});
+  return found;
+}
+
 // Whether a set that existed before has a key. The guard says so, and so does the set.
 int ReadSet::guarded_set_holds(PyObject* set, PyObject* key) {
+  if (!cpython::is_native_key(key)) return -1;
+  if (const int found = guard_member(set, key); found >= 0 || !recording.live()) return found;
   if (!cpython::is_native_key(key) || !guard_set(set, kSize)) return -1;
   const uint32_t at = facts.get(set, FactKind::kSet)->guard;
   const Guard& guard = trace().guards[at];

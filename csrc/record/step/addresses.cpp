@@ -5,7 +5,9 @@
 // is done to one, such as arithmetic, an order, or a call, what comes of it is a constant of this process.
 #include <algorithm>
 
+#include "cpython/classes.h"
 #include "ir/origin.h"
+#include "record/marks.h"
 #include "record/state/values.h"
 #include "record/step/step.h"
 
@@ -33,9 +35,27 @@ bool has_address(Recorder& recorder, Val value, bool* only) {
   return found;
 }
 
+bool is_address(Recorder& recorder, Val value) {
+  return value.is_const() && is_address(recorder, value.object());
+}
+
+// An exception was made of such a number, as the KeyError of a dict is.
+bool is_of_address(Recorder& recorder, Val value) {
+  if (!recorder.heap.is_virtual(value, VirtualKind::kException)) return false;
+  for (const Val given : recorder.heap.model(value).items) {
+    PyObject* tuple = given.object();
+    for (Py_ssize_t i = 0; tuple != nullptr && PyTuple_CheckExact(tuple) && i < PyTuple_GET_SIZE(tuple); ++i)
+      if (is_address(recorder, PyTuple_GET_ITEM(tuple, i))) return true;
+    if (!recorder.heap.is_virtual(given, VirtualKind::kTuple)) continue;
+    for (const Val item : recorder.heap.model(given).items)
+      if (is_address(recorder, item)) return true;
+  }
+  return false;
+}
+
 bool is_clean(Recorder& recorder, Val value) {
   bool only = true;
-  return !(value.is_const() && is_address(recorder, value.object())) && !has_address(recorder, value, &only);
+  return !is_address(recorder, value) && !has_address(recorder, value, &only) && !is_of_address(recorder, value);
 }
 
 bool are_clean(Recorder& recorder, ShadowFrame& frame, int first, int last, int every = 1) {
@@ -44,18 +64,53 @@ bool are_clean(Recorder& recorder, ShadowFrame& frame, int first, int last, int 
   return true;
 }
 
-bool is_length(ShadowFrame& frame) {
+// len() and id() do not look at keys.
+bool looks_at_no_key(PyObject* callable) {
   static PyObject* const kLength = PyDict_GetItemString(PyEval_GetBuiltins(), "len");
-  const Callee called = frame.callee(1);
-  return called.self.is_null() && called.callable.object() == kLength;
+  static PyObject* const kId = PyDict_GetItemString(PyEval_GetBuiltins(), "id");
+  return callable == kLength || callable == kId;
+}
+
+PyObject* static_member(const char* module, const char* name) {
+  PyObject* found = PyDict_GetItemString(PyImport_GetModuleDict(), module);
+  return found == nullptr ? nullptr : PyDict_GetItemString(PyModule_GetDict(found), name);
+}
+
+// Only numbers that id() gave are among the keys of the dict, or no numbers at all: none of them is equal to another
+// number by chance.
+bool is_keyed_by_objects(Recorder& recorder, Val dict) {
+  bool only = true;
+  has_address(recorder, dict, &only);
+  return only && is_made_dict(recorder, dict);
+}
+
+// A function of Python is followed, or is given what it would be given without a trace.
+bool only_moves(Recorder& recorder, ShadowFrame& frame, int count) {
+  static PyObject* const kGet = PyDict_GetItemString(cpython::type_dict(&PyDict_Type), "get");
+  static PyObject* const kInfo = static_member("sys", "exc_info");
+  static PyObject* const kException = static_member("sys", "exception");
+  const Callee called = frame.callee(count);
+  PyObject* callable = called.callable.object();
+  if (callable == nullptr) return are_clean(recorder, frame, 1, count + 2);
+  if (PyFunction_Check(callable)) return mark_of_call(callable, called.self.object()) != Mark::kConstant;
+  if (callable == kInfo || callable == kException) return false;  // the exception may have been made of a number
+  if (count == 1 && looks_at_no_key(callable) && is_made_dict(recorder, frame.top())) return true;
+  if (callable == kGet && count > 0 && is_keyed_by_objects(recorder, called.self)) {
+    return count == 1 || are_clean(recorder, frame, 1, count - 1);  // dict.get(key, default)
+  }
+  return are_clean(recorder, frame, 1, count + 2);  // with what is called, and NULL or `self`
 }
 
 // Whatever the numbers are, the same is done.
 bool only_tells_apart(Recorder& recorder, ShadowFrame& frame, Instruction now) {
-  bool only = true;
   switch (now.operation) {
     case Operation::kPop:
+    case Operation::kPushException:
+    case Operation::kMatchException:
+    case Operation::kPopException:
+    case Operation::kReraise:
     case Operation::kDeleteLocal:
+    case Operation::kJumpIfNone:
     case Operation::kLoadGlobal:
     case Operation::kPrepareCall:
     case Operation::kJumpIf:
@@ -66,14 +121,16 @@ bool only_tells_apart(Recorder& recorder, ShadowFrame& frame, Instruction now) {
       return are_clean(recorder, frame, 1, 2 * now.argument, 2);
     case Operation::kContains:
       if (are_clean(recorder, frame, 1, 2)) return true;
-      has_address(recorder, frame.top(), &only);
-      return only && is_made_dict(recorder, frame.top());
+      return is_keyed_by_objects(recorder, frame.top());
+    case Operation::kSubscript:
+      return are_clean(recorder, frame, 1, 2) || is_keyed_by_objects(recorder, frame.top(2));
+    case Operation::kLoadAttribute:
+      return are_clean(recorder, frame, 1, 1) || (now.flag != 0 && is_made_dict(recorder, frame.top()));
     case Operation::kStoreSubscript:
       if (are_clean(recorder, frame, 1, 3)) return true;
       return is_made_dict(recorder, frame.top(2)) && is_clean(recorder, frame.top(3));
     case Operation::kCall:
-      if (now.argument == 1 && is_length(frame) && is_made_dict(recorder, frame.top())) return true;
-      return are_clean(recorder, frame, 1, now.argument + 2);  // what is called, and NULL or `self`
+      return only_moves(recorder, frame, now.argument);
     default: {
       const int pops = cpython::call_form_of(now.operation).pops;
       const int looks = cpython::looks_of(now).last;

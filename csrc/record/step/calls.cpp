@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "cpython/classes.h"
 #include "cpython/keys.h"
 #include "cpython/lru_cache.h"
 #include "cpython/members.h"
@@ -440,7 +441,7 @@ Invoke invoke(Recorder& recorder, ShadowFrame& frame, Val callable, Arguments& a
       type == &PyClassMethodDescr_Type)
     return invoke_builtin(recorder, frame, callable, args, pops);
   if (type->tp_call == cpython::slot_functions().call) return invoke_instance(recorder, frame, callable, args, pops);
-  if (type == partial_type()) {
+  if (type == cpython::partial_type()) {
     PyObject* parts[3];
     if (!partial_parts(recorder.reads, object, parts) ||
         !add_partial(recorder, constant(recorder, parts[1]), constant(recorder, parts[2]), args))

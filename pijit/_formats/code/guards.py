@@ -336,6 +336,8 @@ _ROWS: dict[str, Callable[[Guards, Mapping[str, Any]], Iterator[str]]] = {
     "dict_size": _dict_size,
     "list": _list,
     "set": _set,
+    "has": lambda of, row: iter([f"{of.value(row['expected'])} in {of.subject(row)}"]),
+    "has_not": lambda of, row: iter([f"{of.value(row['expected'])} not in {of.subject(row)}"]),
     "quiet": lambda of, row: iter([f"is_quiet({of.subject(row)})"]),
     "parts": _parts,
     "value": _value,

@@ -53,6 +53,9 @@ class Settings:
         self._scale = value + 1
 
 
+copy.copy(Settings(torch.bool))  # the first copy gives the class what later ones find there, in a call that stays opaque
+
+
 def with_settings(x: Tensor) -> Any:
     made = Settings(x.dtype, scale=3, other=None)
     kept, other = copy.deepcopy(made.__dict__), copy.deepcopy(made)

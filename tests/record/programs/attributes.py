@@ -713,7 +713,7 @@ def f(x):
     )
 
 
-# %% names_of_a_new_object_that_change: f(4); k = 1 -> 2
+# %% names_of_a_new_object_that_change: stops; f(4); k = 1 -> 2
 class Filled:
     pass
 

@@ -92,7 +92,7 @@ void take_name(Recorder& recorder, ShadowFrame& frame, PyObject* result) {
 }
 
 // The same of an object of C that is known by a name, such as torch.float32: that is what its own __reduce__ gives.
-Invoke reduce(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
+Invoke reduce_ex(Recorder& recorder, ShadowFrame& frame, Arguments& args, int pops) {
   static PyObject* const own = name("__reduce__");
   PyObject *self = args.values[0].object(), *protocol = args.values[1].object();
   PyTypeObject* type = self == nullptr ? nullptr : Py_TYPE(self);
@@ -131,7 +131,7 @@ Invoke pickle_dumps(Recorder& recorder, ShadowFrame& frame, Arguments& args, int
 }
 
 constexpr KnownCallable kCopyRows[] = {
-    {"builtins", "object.__reduce_ex__", reduce, 2, 2},
+    {"builtins", "object.__reduce_ex__", reduce_ex, 2, 2},
     {"_pickle", "dumps", pickle_dumps, 1, 1},
 };
 

@@ -9,7 +9,7 @@ first    The models of `make run`, in turn without a cache, writing it, and find
          the third, by the thread's own clock. Printed are medians of jit() and of the first call to an eager call, what
          was recorded, and the bytes of the cache.
 auto     backend="auto": when the backend that is chosen has answered, from the call to jit on. The process before has
-         called until no compiler worked any longer.
+         called until no compiler worked any longer, with a pause of two milliseconds between calls.
 empty    What the cache costs a process that finds nothing in it, in an empty one and in one with 10,000 entries.
 zoo      The models of zoo.toml, in one process that writes and one that finds: are they right, what was recorded again?
 scripts  Ten programs of bench/programs under python -m pijit, from a cache that the run before has written.
@@ -35,6 +35,7 @@ SCALE = "0.1"  # of the scripts: their runs are compared, not timed
 WARM = 20
 ENTRIES = 10_000
 PATIENCE = 300.0  # seconds until backends have taken their turns
+LOOKS, PAUSE = 3, 1.0  # who has answered: so often where a compiler has ended, and seconds between two looks otherwise
 CALLS = 3
 
 
@@ -77,8 +78,8 @@ def first(name: str, cache: bool) -> dict[str, Any]:
     }
 
 
-def auto(name: str) -> dict[str, Any]:
-    """Until the backend that is chosen has answered a call, from jit on."""
+def auto(name: str, between: float) -> dict[str, Any]:
+    """Until the backend that is chosen has answered a call, from jit on; `between`: seconds that pass between calls."""
     import torch
 
     import pijit
@@ -102,11 +103,16 @@ def auto(name: str) -> dict[str, Any]:
         model(*arguments)  # what torch makes for itself
         start, chosen, seconds, decided = time.perf_counter(), "", 0.0, False
         root = _core.root_of(pijit.jit(model, backend="auto"))
-        while not (chosen and decided) and time.perf_counter() - start < PATIENCE:
+        asked, states, looks, last = market.of(model), "", 0, start
+        while not (chosen and decided) and (now := time.perf_counter()) - start < PATIENCE:
             model(*arguments)
-            if not market.wait(0):  # the look below takes longer than the call
+            if between:
+                time.sleep(between)
+            if states != (states := " ".join(each.state for each in asked.outcomes)):
+                looks = LOOKS
+            if looks == 0 and now - last < PAUSE:  # a look takes longer than a call
                 continue
-            before = chosen
+            looks, last, before = max(looks - 1, 0), now, chosen
             chosen, decided = answered(root)
             if chosen != before:
                 seconds = time.perf_counter() - start
@@ -174,11 +180,13 @@ def zoo(names: list[str]) -> list[dict[str, Any]]:
     torch.set_num_threads(1)
     pijit.config.cache = True
     rows: list[dict[str, Any]] = []
+    alive: list[Any] = []  # as models of programs are until the end, where their traces are written
     for name in names:
         try:
             eager, fast = build(name), build(name)
         except ImportError:
             continue
+        alive.append(fast)
         before, hits = pijit.stats()["records"], _core.keeping()["hits"]
         gaps = []
         with torch.no_grad():
@@ -242,8 +250,8 @@ def chosen_backends(runs: int, cache: Path) -> Iterator[str]:
     """A line for each model: the process that measures, and those after it."""
     for name in ("MLP", "BERT"):
         shutil.rmtree(cache, ignore_errors=True)
-        one = child(str(cache), "auto", name)
-        rest = [child(str(cache), "auto", name) for _ in range(runs)]
+        one = child(str(cache), "auto", name, "0.002")  # beside calls without a pause, compilers need minutes
+        rest = [child(str(cache), "auto", name, "0") for _ in range(runs)]
         yield (
             f"{name}: {one['chosen'] or 'nobody'} after {one['seconds']:.2f} s; second process: "
             f"{'/'.join(sorted({each['chosen'] or 'nobody' for each in rest}))} after "
@@ -303,7 +311,7 @@ def part_of(part: str, words: list[str]) -> object:
     if part == "first":
         return first(words[0], words[1] == "1")
     if part == "auto":
-        return auto(words[0])
+        return auto(words[0], float(words[1]))
     return empty() if part == "empty" else zoo(words)
 
 

@@ -107,7 +107,7 @@ void bind_kept(py::module_& module) {
       [](const py::object& call, double every) {
         keeping().writer = call.is_none() ? Ref() : Ref::borrow(call.ptr());
         keeping().every = every;
-        keeping().pause = std::min(1.0, every);
+        keeping().pause = std::min(0.25, every);
         keeping().due = Keeping::kNever;
       },
       py::arg("call"), py::arg("every") = 0.0);

@@ -68,6 +68,12 @@ std::string_view bytes_of(PyObject* bytes) {
   return {PyBytes_AS_STRING(bytes), static_cast<size_t>(PyBytes_GET_SIZE(bytes))};
 }
 
+// One that tells itself apart by its address has nothing in it that cannot change, such as the object that torch has its
+// functions from, or the engine of autograd.
+bool has_address(PyObject* text) {
+  return text != nullptr && words_of(text).find(" at 0x") != std::string::npos;
+}
+
 void add_integer(PyObject* integer, Digest* all) {
   int overflow = 0;
   const long long number = PyLong_AsLongLongAndOverflow(integer, &overflow);
@@ -165,7 +171,7 @@ uint64_t Descriptions::literal(PyObject* object, int depth) {
   } else if (is_described_by_its_text(type)) {
     const Ref text = Ref::steal(PyObject_Repr(object));
     if (!text) PyErr_Clear();
-    all.add(text_of(text.get()));
+    if (!has_address(text.get())) all.add(text_of(text.get()));
   }
   return all.value();
 }
@@ -264,9 +270,7 @@ bool Descriptions::content(PyObject* object, uint64_t* digest) {
   if (!PyTuple_Check(object) && !(is_described_by_its_text(base) && base == Py_TYPE(object))) return false;
   const Ref text = PyTuple_Check(object) ? Ref() : Ref::steal(PyObject_Repr(object));
   if (PyErr_Occurred() != nullptr) PyErr_Clear();
-  // One that tells itself apart by its address has nothing in it that cannot change, such as the object that torch has
-  // its functions from.
-  if (text && words_of(text.get()).find(" at 0x") != std::string::npos) return true;
+  if (has_address(text.get())) return true;
   return *digest = literal(object), true;
 }
 

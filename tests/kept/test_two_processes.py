@@ -288,6 +288,28 @@ results += [f(torch.ones(2)) for _ in range(3)]
 tell(*results)
 """
 
+# A class has a member whose text is its address, as that of `torch.autograd.Variable` has.
+TOLD_BY_ADDRESS = """
+class Holder:
+    engine = type(torch.autograd.Variable._execution_engine)()
+    scale = 2.0
+
+    def by(self, x):
+        return x * self.scale
+
+
+holder = Holder()
+
+
+@pijit.jit
+def f(x):
+    return holder.by(x) + len(type(holder).__name__)
+
+
+results = [f(torch.ones(2)) for _ in range(3)]
+tell(*results)
+"""
+
 # What is replayed in the second process from the first call on.
 REPLAYED = {
     "modules": MODULES,
@@ -300,6 +322,7 @@ REPLAYED = {
     "cached functions": CACHED,
     "functions and ranges": OF_FUNCTIONS,
     "deep copy": DEEP_COPY,
+    "told by its address": TOLD_BY_ADDRESS,
 }
 
 # What is changed between the processes, in the text of a program.
@@ -320,6 +343,8 @@ CHANGES = [
     (FUNCTION, "def twice(x, by=2):", "torch.cat = lambda all, dim: all[1] - 1\n\n\ndef twice(x, by=2):"),
     (ARGUMENT, "torch.nn.Linear(4, 3)", "torch.nn.Sequential(torch.nn.Linear(4, 3), torch.nn.Tanh())"),
     (CLOSURE, "f = make(3)", "f = make(4)"),
+    (TOLD_BY_ADDRESS, "scale = 2.0", "scale = 4.0"),
+    (TOLD_BY_ADDRESS, "    scale = 2.0\n", "    scale = property(lambda self: 5.0)\n"),
     (DEEP_COPY, "self.shared = self.sizes", "self.shared = [1, 2, [3]]"),
     (DEEP_COPY, "config = Config()", "config = Config()\nconfig.sizes.append(config.sizes)"),
     (DEEP_COPY, "results +=", "config.mixed = config.mixed + (config.names,)\nresults +="),

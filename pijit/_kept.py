@@ -1,8 +1,9 @@
 """Traces that outlive the process: where their files are, under what they were made, and how they are written.
 
 The core reads a file where a call is about to be recorded (csrc/hook/kept.h). Here they are written: at the end of the
-process, and by a thread that begins a while after something was recorded, a quarter of a second to a minute, and that ends when
-it has written. So a program that is killed has left what it knew, and one that forks has no thread to warn of.
+process, and by a thread that begins a while after something was recorded, a quarter of a second to a minute, and that
+ends when it has written. So a program that is killed has left what it knew, and one that forks has no thread to warn
+of.
 
 1. Only this user can write there: a directory with the mode 0700 that belongs to the user, and files that are no links.
 2. A file is made beside its place and moved there. Each trace has its size and digest, so what is damaged is seen.

@@ -26,7 +26,7 @@ namespace {
 constexpr off_t kLargestFile = off_t{1} << 28;
 constexpr size_t kMostTexts = 64;  // of one root
 constexpr size_t kMostAsked = 4096;
-constexpr int kTries = 2;  // of calls that would be recorded, for traces of which an object was not there
+constexpr int kTries = 2;              // of calls that would be recorded, for traces of which an object was not there
 constexpr size_t kMostArguments = 64;  // that are remembered for a root
 
 class Descriptor {

@@ -23,10 +23,10 @@ struct Keeping {
   std::string environment;             // versions and options without which a trace is another
   Ref writer;                          // is called where something is to be written by now; null: nobody is
   double every = 0;                    // seconds between two calls, at most where something is to be written
-  double pause = 0;                    // before the next one: a quarter of a second at first, then twice as long each time
-  double due = kNever;                 // when that will be; seconds of now()
-  Ref unpacker;                        // makes what decompresses a file; null: there is none
-  uint64_t hits = 0, misses = 0;       // files that gave a trace, and those that were not there or gave none
+  double pause = 0;               // before the next one: a quarter of a second at first, then twice as long each time
+  double due = kNever;            // when that will be; seconds of now()
+  Ref unpacker;                   // makes what decompresses a file; null: there is none
+  uint64_t hits = 0, misses = 0;  // files that gave a trace, and those that were not there or gave none
   // What became of the first roots that were looked for.
   struct Asked {
     std::string function, file, code, why;  // `why`: there is no trace; empty: there was one

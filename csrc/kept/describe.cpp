@@ -255,8 +255,9 @@ bool Descriptions::content(PyObject* object, uint64_t* digest) {
   PyTypeObject* base = base_in_c(Py_TYPE(object));
   Adapter* adapter = current_adapter();
   *digest = 0;
-  for (PyTypeObject* type : {&PyBaseObject_Type, &PyDict_Type, &PyODict_Type, &PyList_Type, &PySet_Type, &PyCell_Type,
-                             &PyType_Type, &PyMethod_Type, &PyContextVar_Type, cpython::default_dict_type(), cpython::partial_type()})
+  for (PyTypeObject* type :
+       {&PyBaseObject_Type, &PyDict_Type, &PyODict_Type, &PyList_Type, &PySet_Type, &PyCell_Type, &PyType_Type,
+        &PyMethod_Type, &PyContextVar_Type, cpython::default_dict_type(), cpython::partial_type()})
     if (base == type) return true;
   if (adapter != nullptr && adapter->is_tensor(object)) return true;
   if (cpython::is_cache(Py_TYPE(object))) {

@@ -47,8 +47,8 @@ Ref range_of(PyObject* text) {
     at += 2;
   }
   if (std::string_view(at) != ")") return Ref();
-  Ref made = Ref::steal(PyObject_CallFunction(reinterpret_cast<PyObject*>(&PyRange_Type), "LLL", numbers[0], numbers[1],
-                                              numbers[2]));
+  Ref made = Ref::steal(
+      PyObject_CallFunction(reinterpret_cast<PyObject*>(&PyRange_Type), "LLL", numbers[0], numbers[1], numbers[2]));
   if (!made) PyErr_Clear();
   return made;
 }

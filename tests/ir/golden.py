@@ -70,6 +70,7 @@ class Counter:
         self.count = 0
 
 
+KNOWN = {"add", "sub"}
 COUNTER = Counter(2)
 
 
@@ -94,6 +95,11 @@ def building(n: int, name: str) -> Any:
     made["items"].insert(0, -1)
     made["set"] = {n, 2}
     return made
+
+
+@case(lambda: ())
+def membership() -> Any:
+    return "add" in KNOWN, "mul" not in KNOWN, Counter in KNOWN
 
 
 @case(lambda: (5,))

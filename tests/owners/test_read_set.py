@@ -104,10 +104,25 @@ def test_what_a_set_holds_goes_with_its_guard(owners: ModuleType) -> None:
     begin = owners.mark()
     assert owners.holds(keys, 1) == 1
     owners.undo(begin)
+    keys.remove(1)
     keys.add(3)
-    assert owners.holds(keys, 3) == 1
-    assert owners.holds(keys, 4) == 0
-    assert [(name, subject) for name, subject, _, _ in owners.guards()] == [("set", keys)]
+    for _ in range(2):
+        assert owners.holds(keys, 3) == 1
+        assert owners.holds(keys, 1) == 0
+    assert [(name, subject) for name, subject, _, _ in owners.guards()] == [("has", keys), ("has_not", keys)]
+
+
+def test_a_set_that_is_asked_for_many_keys_is_guarded_as_a_whole(owners: ModuleType) -> None:
+    keys = {1, 2}
+    for key in range(8):
+        assert owners.holds(keys, key) == int(key in keys)
+    begin = owners.mark()
+    assert owners.holds(keys, 8) == 0
+    owners.undo(begin)
+    keys.add(9)
+    assert owners.holds(keys, 9) == 1
+    assert owners.holds(keys, 8) == 0
+    assert [name for name, _, _, _ in owners.guards()] == ["has_not", "has", "has", *["has_not"] * 5, "set"]
 
 
 def test_an_epoch_forgets_what_was_read(owners: ModuleType) -> None:

@@ -53,7 +53,8 @@ class Settings:
         self._scale = value + 1
 
 
-copy.copy(Settings(torch.bool))  # the first copy gives the class what later ones find there, in a call that stays opaque
+# The first copy gives the class what later ones find there, in a call that stays opaque.
+copy.copy(Settings(torch.bool))
 
 
 def with_settings(x: Tensor) -> Any:

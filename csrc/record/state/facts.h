@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "common/pool.h"
+#include "common/python.h"
 
 namespace pijit {
 
@@ -39,6 +40,13 @@ enum class FactKind : uint8_t {
 struct Fact {
   uint32_t guard = 0;  // index of the guard, or of the register for kTensor
   uint64_t stamp = 0;  // version tag last seen
+};
+
+// A set that was asked for a key.
+struct Member {
+  uint32_t guard;
+  PyObject *set, *key;
+  int found;  // 1: it has the key; 0
 };
 
 class Facts {

@@ -97,11 +97,6 @@ struct ReadSet {
   // Taken back with the guard of the set: what it holds.
   std::map<uint32_t, KeyList> guarded_sets;
   // Taken back with its guard, and forgotten with the facts: a set that was asked for a key.
-  struct Member {
-    uint32_t guard;
-    PyObject *set, *key;
-    int found;
-  };
   Vec<Member> members;
   // Kept: the guard of a dict has the number of its row. A row of one that was taken back is nobody's; what another
   // row has too much is compared in vain. Key, value, ...; odd length: the tag decides; all items, if the dict ends them.

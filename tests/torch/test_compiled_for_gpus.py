@@ -6,6 +6,7 @@ is what runs on CUDA. `make test-cuda` runs the same with Triton's kernels.
 
 from __future__ import annotations
 
+import functools
 import gc
 import sys
 import time
@@ -14,13 +15,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import test_cudagraphs
 import torch
 from devices import scenarios
 from devices.both import on_both
 from devices.scenarios import DEVICE, data, filled
 from growing import Decoder
-from test_cudagraphs import Beside
-from torch import Tensor, nn
+from test_cudagraphs import Beside, keys
+from torch import Tensor
 
 import pijit
 from pijit._formats.fx.lowering import targets
@@ -102,61 +104,9 @@ def same(made: Any, right: Any) -> bool:
     return all(map(torch.equal if DEVICE != "cuda" else OF_GPU.within, made, right))
 
 
-def counted() -> list[str]:
-    """From now on what is done: "capture", "run" of a graph, "alone" of the code."""
-    done: list[str] = []
-    for owner, name, word in (
-        (CapturedCall, "_capture", "capture"),
-        (cudagraphs._Recording, "run", "run"),
-        (CapturedCall, "_operators", "alone"),
-    ):
-        inner = getattr(owner, name)
-        inner = getattr(inner, "counted", inner)
-
-        def call(*arguments: Any, inner: Any = inner, word: str = word) -> Any:
-            done.append(word)
-            return inner(*arguments)
-
-        call.counted = inner  # type: ignore[attr-defined]
-        setattr(owner, name, call)
-    return done
-
-
-def settled(call: Callable[[], Any]) -> None:
-    """Calls until graphs alone answer."""
-    done: list[str] = []
-    for _ in range(20):
-        if done and set(done) == {"run"}:
-            return
-        done = counted()
-        call()
-        assert market.wait(300)
-    raise AssertionError(done)
-
-
-def keys(fast: Any) -> list[Any]:
-    return [key for trace in pijit.traces(fast) for segment in trace.segments for key in segment.keys]
-
-
-def check(made: Callable[[], nn.Module], inputs: Callable[[int], Any]) -> None:
-    """A model and its twin: other inputs, weights written in place, weights that are others."""
-    plain, model = made(), made()
-    fast = jitted(model)
-    settled(lambda: fast(inputs(0)))
-    done = counted()
-    for seed in range(1, 4):
-        assert same(fast(inputs(seed)), plain(inputs(seed)))
-    for each in (plain, model):
-        scenarios.changed(each, 5)
-    assert same(fast(inputs(4)), plain(inputs(4)))
-    assert set(done) == {"run"}, done
-    for each in (plain, model):
-        for at, parameter in enumerate(each.parameters()):
-            parameter.data = data(50 + at, *parameter.shape)
-    for seed in range(5, 14):
-        assert same(fast(inputs(seed)), plain(inputs(seed)))
-    assert "capture" in done
-    assert done[-1] == "run"
+counted = functools.partial(test_cudagraphs.counted, CapturedCall, "alone")  # the code itself
+settled = functools.partial(test_cudagraphs.settled, count=counted, seconds=300)
+check = functools.partial(test_cudagraphs.check, start=jitted, count=counted, same=same, seconds=300)
 
 
 def perceptron() -> None:

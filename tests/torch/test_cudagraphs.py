@@ -33,13 +33,13 @@ pytestmark = [pytest.mark.torch]
 ALWAYS = {"always": True}  # on `twin` a graph wins no time
 
 
-def counted() -> list[str]:
-    """From now on what recordings do: "capture", "run", "operators"."""
+def counted(captured: type[cudagraphs.Captured] = cudagraphs.Captured, plain: str = "operators") -> list[str]:
+    """From now on what recordings do: "capture", "run" of a graph, and `plain`, where there is no graph."""
     done: list[str] = []
     for owner, name, word in (
-        (cudagraphs.Captured, "_capture", "capture"),
+        (captured, "_capture", "capture"),
         (cudagraphs._Recording, "run", "run"),
-        (cudagraphs.Captured, "_operators", "operators"),
+        (captured, "_operators", plain),
     ):
         inner = getattr(owner, name)
         inner = getattr(inner, "counted", inner)
@@ -72,15 +72,15 @@ def kernels() -> list[str]:
     return [line for line in log if not line.startswith("copy ")]
 
 
-def settled(call: Callable[[], Any]) -> None:
-    """Calls until graphs alone answer: each call captures one at most."""
+def settled(call: Callable[[], Any], count: Callable[[], list[str]] = counted, seconds: float = 60) -> None:
+    """Calls until graphs alone answer: each call captures one at most, and waits so long for compilers."""
     done: list[str] = []
     for _ in range(20):
         if done and set(done) == {"run"}:
             return
-        done = counted()
+        done = count()
         call()
-        assert market.wait(60)
+        assert market.wait(seconds)
     raise AssertionError(done)
 
 
@@ -88,24 +88,31 @@ def keys(fast: Any) -> list[Any]:
     return [key for trace in pijit.traces(fast) for segment in trace.segments for key in segment.keys]
 
 
-def check(made: Callable[[], nn.Module], inputs: Callable[[int], Any]) -> None:
+def check(
+    made: Callable[[], nn.Module],
+    inputs: Callable[[int], Any],
+    start: Callable[[Any], Any] = jitted,
+    count: Callable[[], list[str]] = counted,
+    same: Callable[[Any, Any], bool] = torch.equal,
+    seconds: float = 60,
+) -> None:
     """A model and its twin: other inputs, weights written in place, weights that are others, other sizes."""
     plain, model = made(), made()
-    fast = jitted(model)
-    settled(lambda: fast(inputs(0)))
-    done = counted()
+    fast = start(model)
+    settled(lambda: fast(inputs(0)), count, seconds)
+    done = count()
     for seed in range(1, 4):
-        assert torch.equal(fast(inputs(seed)), plain(inputs(seed)))
+        assert same(fast(inputs(seed)), plain(inputs(seed)))
     assert set(done) == {"run"}, done
     for each in (plain, model):
         scenarios.changed(each, 5)
-    assert torch.equal(fast(inputs(4)), plain(inputs(4)))
+    assert same(fast(inputs(4)), plain(inputs(4)))
     assert set(done) == {"run"}, done
     for each in (plain, model):
         for at, parameter in enumerate(each.parameters()):
             parameter.data = data(50 + at, *parameter.shape)
     for seed in range(5, 14):  # of several graphs one is captured in a call
-        assert torch.equal(fast(inputs(seed)), plain(inputs(seed)))
+        assert same(fast(inputs(seed)), plain(inputs(seed)))
     assert "capture" in done
     assert done[-1] == "run"
 

@@ -354,7 +354,7 @@ int ReadSet::guard_member(PyObject* set, PyObject* key) {
 int ReadSet::guarded_set_holds(PyObject* set, PyObject* key) {
   if (!cpython::is_native_key(key)) return -1;
   if (const int found = guard_member(set, key); found >= 0 || !recording.live()) return found;
-  if (!cpython::is_native_key(key) || !guard_set(set, kSize)) return -1;
+  if (!guard_set(set, kSize)) return -1;
   const uint32_t at = facts.get(set, FactKind::kSet)->guard;
   const Guard& guard = trace().guards[at];
   const auto first = trace().guard_items.begin() + guard.first;

@@ -1,8 +1,9 @@
 // Numbers that id() gave: as long as they only say which object is which, another process may have others.
 //
 // Such a number is moved, and is a key of a dict that the call has made: whether two of them are equal says whether two
-// objects are one. A kept trace names the object then, in place of the number (Lead::kAddress). With anything else that
-// is done to one, such as arithmetic, an order, or a call, what comes of it is a constant of this process.
+// objects are one. A kept trace names the object then, in place of the number (Lead::kAddress). A function of Python may
+// be given one, and a KeyError may be made of one, as long as nobody looks into that. With anything else that is done to
+// one, such as arithmetic, an order, or a call of C, what comes of it is a constant of this process.
 #include <algorithm>
 
 #include "cpython/classes.h"

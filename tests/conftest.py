@@ -36,6 +36,8 @@ os.environ.setdefault("PIJIT_RECORD_BUDGET", "0")
 os.environ.setdefault("PIJIT_RECORD_SHARE", "0")
 os.environ.setdefault("PIJIT_HOOK_SHARE", "0")
 os.environ.setdefault("PIJIT_LONG_CALL", "1000000")
+# Loops over numbers are recorded: that is what most tests are about.
+os.environ.setdefault("PIJIT_NUMBER_LOOPS", "0")
 # What one test has recorded is for no other.
 os.environ.setdefault("PIJIT_CACHE", "0")
 

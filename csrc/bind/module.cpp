@@ -29,6 +29,7 @@
 #include "hook/in_loop.h"
 #include "hook/kept.h"
 #include "hook/log.h"
+#include "hook/numbers.h"
 #include "hook/payoff.h"
 #include "hook/rest.h"
 #include "hook/running.h"

@@ -9,6 +9,7 @@
 #include "cache/counts.h"
 #include "cache/ledger.h"
 #include "cache/limits.h"
+#include "cache/number_loops.h"
 #include "cache/owner.h"
 #include "cache/recordings.h"
 #include "cache/savings.h"
@@ -42,6 +43,7 @@ struct Root {
   Traces traces;
   Variants variants;
   Varying varying;
+  NumberLoops numbers;
   Standing standing;
   Aside aside;
   Last last;

@@ -25,6 +25,14 @@ struct ListIterator {
   PyObject_HEAD Py_ssize_t index;
 };
 
+struct RangeIterator {
+  PyObject_HEAD
+#if PY_VERSION_HEX < 0x030c0000
+      long index;
+#endif
+  long start, step, left;
+};
+
 struct DequeIterator {
   PyObject_HEAD void* block;
   Py_ssize_t index;
@@ -66,6 +74,15 @@ bool set_first_size(PyObject* iterator, Py_ssize_t size) noexcept {
 
 void set_next_index(PyObject* iterator, Py_ssize_t index) noexcept {
   reinterpret_cast<ListIterator*>(iterator)->index = index;
+}
+
+RangeProgress range_progress(PyObject* iterator) noexcept {
+  const auto& range = *reinterpret_cast<RangeIterator*>(iterator);
+#if PY_VERSION_HEX < 0x030c0000
+  return {range.start + range.index * range.step, range.step, range.left - range.index};
+#else
+  return {range.start, range.step, range.left};
+#endif
 }
 
 const Py_ssize_t kEnumerated = offsetof(EnumerateObject, iterator);

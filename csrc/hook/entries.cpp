@@ -261,6 +261,14 @@ PyObject* resume(const Trace& trace, const FrameState& state, PyThreadState* ts,
   return result;
 }
 
+PyObject* go_on_from_here(PyThreadState* ts, cpython::Frame* frame) {
+  if (loops() == Loops::kUnrolled) return cpython::eval_default(ts, frame, 0);
+  Resumed own(frame);
+  PyObject* result = &g_handed_back;
+  own.finish(ts, &result);
+  return result;
+}
+
 bool has_entry(cpython::Frame* frame, int index) {
   const CodeState* state = code_state(cpython::code(frame), false);
   PyObject* function = cpython::function(frame);

@@ -58,6 +58,7 @@ class Resumed {
   friend void note_left(cpython::Frame*, const Trace&, const Left&);
   friend bool was_tried(cpython::Frame*, const Trace&) noexcept;
   friend bool is_resumed(cpython::Frame*) noexcept;
+  friend PyObject* go_on_from_here(PyThreadState*, cpython::Frame*);
   friend PyObject* go_on_in_loop(PyThreadState*, cpython::HandBack*);
   friend PyObject* resume(const Trace&, const FrameState&, PyThreadState*, cpython::Frame*);
 
@@ -75,6 +76,8 @@ class Resumed {
 bool has_entry(cpython::Frame* frame, int index);
 // Goes on in a frame that came back at the head of a loop; what a replay, or a recording, of the frame returns.
 PyObject* go_on_in_loop(PyThreadState* ts, cpython::HandBack* back);
+// Goes on in a frame that no replay has rebuilt, from where it stands; what it returns.
+PyObject* go_on_from_here(PyThreadState* ts, cpython::Frame* frame);
 // Some Resumed of this thread takes the frame back.
 bool is_resumed(cpython::Frame* frame) noexcept;
 // A replay of the frame has ended.

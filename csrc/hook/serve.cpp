@@ -25,6 +25,7 @@
 #include "hook/keep.h"
 #include "hook/kept.h"
 #include "hook/log.h"
+#include "hook/numbers.h"
 #include "hook/payoff.h"
 #include "hook/profile.h"
 #include "hook/savings.h"
@@ -338,6 +339,7 @@ PyObject* serve(const std::shared_ptr<Root>& root, PyThreadState* ts, cpython::F
       may_replay(root->traces.depth(), root->traces.coroutines(), ts) &&
       (run_trace(*root, ts, frame, &result) || (ask_again(*root, frame) && run_trace(*root, ts, frame, &result))))
     return served.ends_replayed(), result;
+  if (run_as_numbers(*root, ts, frame, !root->traces.empty(), &result)) return served.ends_replayed(), result;
   if (root->ledger.retries()) return evaluate(*root, ts, frame);
   if (StopInfo why = why_aside(*root, ts); why.code != nullptr) return step_aside(*root, ts, frame, std::move(why));
   if (keeps_differing(*root) || !has_room(*root, frame, current_adapter())) return differs(*root, ts, frame);
@@ -399,6 +401,10 @@ PyObject* enter_root(const std::shared_ptr<Root>& root, PyThreadState* ts, cpyth
   root->counts.calls += 1;
   if (!cpython::untraced(ts)) return step_aside(*root, ts, frame, why_aside(*root, ts));
   root->aside.why.code = nullptr;
+  PyObject* computed = nullptr;
+  if (root->numbers.state != NumberLoops::State::kNone && runs_as_numbers_first(*root) &&
+      run_as_numbers(*root, ts, frame, true, &computed))
+    return computed;
   if (root->standing.is_disabled() && !is_tried_again(*root))
     return root->asked.strict ? raise_strict(root->standing.given_up) : run_plain(*root, ts, frame);
   const Ledger::Turn turn = next_turn(*root);

@@ -313,7 +313,8 @@ bool is_taken(const Trace& trace, uint32_t reg) noexcept;
 
 // Running it once more changes nothing but the registers that it writes.
 inline bool is_repeatable(const Node& node) noexcept {
-  return node.op == Op::kAdapter ? node.adapter_op->is_repeatable() : !writes(node.op);
+  const bool asks = node.op == Op::kAdapter || (node.op == Op::kPure && node.adapter_op != nullptr);
+  return asks ? node.adapter_op->is_repeatable() : !writes(node.op);
 }
 
 const char* op_name(Op op) noexcept;

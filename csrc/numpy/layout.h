@@ -24,7 +24,7 @@ struct Array {
 };
 
 // Of Array::flags.
-inline constexpr int kContiguous = 0x1, kColumns = 0x2, kAligned = 0x100;
+inline constexpr int kContiguous = 0x1, kColumns = 0x2, kAligned = 0x100, kWriteable = 0x400;
 
 // What a ufunc calls for one row of elements.
 using Loop = void (*)(char** operands, const Py_ssize_t* count, const Py_ssize_t* steps, void* data);

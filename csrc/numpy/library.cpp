@@ -235,6 +235,27 @@ Known known_callable(PyObject* callable) noexcept {
   return known;
 }
 
+int destination_of(PyObject* callable, PyObject* names, size_t operands) noexcept {
+  const Py_ssize_t named = names == nullptr ? 0 : PyTuple_GET_SIZE(names);
+  const int positional = static_cast<int>(operands) - static_cast<int>(named);
+  for (Py_ssize_t i = 0; i < named; ++i)
+    if (PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, i), "out") == 0)
+      return positional + static_cast<int>(i);
+  if (known_callable(callable).rule == Rule::kWrites) return 0;
+  // ufunc.reduce(array, axis, dtype, out) and accumulate, bound or not.
+  constexpr int kOutOfBound = 3, kOut = 4;
+  const bool unbound = Py_TYPE(callable) == &PyMethodDescr_Type && PyDescr_TYPE(callable) == g_library->ufunc;
+  const bool bound = PyCFunction_CheckExact(callable) && PyCFunction_GET_SELF(callable) != nullptr &&
+                     Py_TYPE(PyCFunction_GET_SELF(callable)) == g_library->ufunc;
+  if (unbound || bound) {
+    const int place = unbound ? kOut : kOutOfBound;
+    return positional > place ? place : -1;
+  }
+  if (!is_known_ufunc(callable)) return -1;
+  const Ufunc* ufunc = as_ufunc(callable);
+  return ufunc->outputs == 1 && positional == ufunc->operands ? ufunc->inputs : -1;
+}
+
 bool makes_arrays(PyObject* callable) noexcept {
   if (is_known_ufunc(callable) || PyFunction_Check(callable)) return true;
   if (PyType_Check(callable)) {

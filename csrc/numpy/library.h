@@ -16,6 +16,7 @@ enum class Rule : uint8_t {
   kComputes,  // of plain operands
   kMoves,     // the same without arithmetic: no floating point errors, unless it is told of a dtype by name
   kFilled,    // the same, but empty arrays are not for it: it would warn
+  kWrites,    // the same, but what it computes it writes to the first operand, if that is an array
   kScalars,   // the same, but neither arrays with dimensions nor complex numbers are for it: it would warn
 };
 
@@ -45,6 +46,8 @@ Known known_callable(PyObject* callable) noexcept;
 // A ufunc of C.
 bool is_known_ufunc(PyObject* object) noexcept;
 Ref ufunc_named(const char* name) noexcept;
+// The operand that such a call writes to, if that is an array; -1: none. `names`: of the last operands, or null.
+int destination_of(PyObject* callable, PyObject* names, size_t operands) noexcept;
 // Of NumPy alone, whatever it is given.
 bool makes_arrays(PyObject* callable) noexcept;
 bool is_array(PyObject* object) noexcept;   // plain

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cfenv>
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <string_view>
 
@@ -27,10 +28,12 @@ struct Operator {
 };
 // Functions of the module operator, and what arrays make of them.
 constexpr Operator kOperators[] = {
-    {"add", "add"},          {"sub", "subtract"},   {"mul", "multiply"},     {"truediv", "divide"},
-    {"and_", "bitwise_and"}, {"or_", "bitwise_or"}, {"xor", "bitwise_xor"},  {"lt", "less"},
-    {"le", "less_equal"},    {"gt", "greater"},     {"ge", "greater_equal"}, {"eq", "equal"},
-    {"ne", "not_equal"},     {"neg", "negative"},   {"invert", "invert"},
+    {"add", "add"},          {"sub", "subtract"},     {"mul", "multiply"},     {"truediv", "divide"},
+    {"and_", "bitwise_and"}, {"or_", "bitwise_or"},   {"xor", "bitwise_xor"},  {"lt", "less"},
+    {"le", "less_equal"},    {"gt", "greater"},       {"ge", "greater_equal"}, {"eq", "equal"},
+    {"ne", "not_equal"},     {"neg", "negative"},     {"invert", "invert"},    {"iadd", "add"},
+    {"isub", "subtract"},    {"imul", "multiply"},    {"itruediv", "divide"},  {"iand", "bitwise_and"},
+    {"ior", "bitwise_or"},   {"ixor", "bitwise_xor"},
 };
 
 const Ufunc* ufunc_of(PyObject* callable) noexcept {
@@ -154,6 +157,16 @@ PyObject* Elementwise::run(PyObject* const* operands) const noexcept {
   if (!tells_of(errors)) return result;
   drop_reference(result);
   return nullptr;
+}
+
+bool take_content(PyObject* into, PyObject* made) noexcept {
+  const Array &to = *as_array(into), &from = *as_array(made);
+  const int dtype = to.descr->type_num;
+  if (!is_simple(to) || dtype != from.descr->type_num || !same_sizes(to, from)) return false;
+  size_t bytes = dtype == kBoolean ? 1 : dtype == kFloat ? sizeof(float) : sizeof(double);
+  for (int i = 0; i < to.nd; ++i) bytes *= static_cast<size_t>(to.sizes[i]);
+  std::memcpy(to.data, from.data, bytes);
+  return true;
 }
 
 }  // namespace pijit::numpy

@@ -17,4 +17,7 @@ class Elementwise {
   const Ufunc* ufunc_ = nullptr;
 };
 
+// What such a loop has made becomes the content of an array that was there before; false: that has another form.
+bool take_content(PyObject* into, PyObject* made) noexcept;
+
 }  // namespace pijit::numpy

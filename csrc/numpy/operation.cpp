@@ -1,6 +1,7 @@
 // One call of NumPy in a replay.
 #include "numpy/operation.h"
 
+#include <cstring>
 #include <optional>
 
 #include "ir/call.h"
@@ -27,8 +28,12 @@ class Operation final : public AdapterOp {
         out_(node.out),
         operands_(trace.operands.begin() + node.first, trace.operands.begin() + node.first + node.count),
         rule_(known_callable(callable_).rule),
-        loop_(callable_) {
-    direct_ = loop_.is_known() && named_ == 0 && operands_.size() == loop_.inputs();
+        loop_(callable_),
+        into_(destination_of(callable_, names_, operands_.size())) {
+    const bool last = into_ >= 0 && static_cast<size_t>(into_) + 1 == operands_.size() && named_ <= 1;
+    const size_t inputs = last && rule_ != Rule::kWrites ? operands_.size() - 1 : operands_.size();
+    direct_ = loop_.is_known() && (named_ == 0 || inputs != operands_.size()) && inputs == loop_.inputs();
+    writes_ = into_ >= 0 && !(operands_[static_cast<size_t>(into_)] == Val::constant(Py_None));
   }
 
   bool run(Reg* regs) noexcept override {
@@ -44,16 +49,21 @@ class Operation final : public AdapterOp {
       operands[i] = reg.rep == Rep::kObject ? reg.object : made[i].get();
       if (operands[i] == nullptr) return PyErr_Clear(), false;
     }
-    PyObject* result = direct_ ? loop_.run(operands) : nullptr;
-    if (result == nullptr) result = call(operands);
+    PyObject* result = nullptr;
+    if (writes_ && is_array(operands[into_])) {
+      result = write(operands);
+    } else {
+      result = direct_ ? loop_.run(operands) : nullptr;
+      if (result == nullptr) result = call(operands);
+    }
     if (result == nullptr) return false;
-    if (Py_TYPE(result) != type_) return drop_reference(result), false;
+    if (Py_TYPE(result) != type_ && !writes_) return drop_reference(result), false;
     regs[out_].object = result;
     regs[out_].rep = Rep::kObject;
     regs[out_].owned = 1;
     return true;
   }
-  bool is_repeatable() const noexcept override { return true; }
+  bool is_repeatable() const noexcept override { return !writes_; }
   OperatorCall call() const override {
     OperatorCall made;
     made.name = "numpy::call";
@@ -62,6 +72,52 @@ class Operation final : public AdapterOp {
   bool keep(Words&) const override { return false; }
 
  private:
+  // What is computed is written; null: nothing has been.
+  PyObject* write(PyObject** operands) const noexcept {
+    PyObject* into = operands[into_];
+    if ((as_array(into)->flags & kWriteable) == 0) return nullptr;
+    if (direct_) {
+      const Ref made = Ref::steal(loop_.run(operands));
+      if (made && take_content(into, made.get())) return new_reference(into);
+    }
+    for (size_t i = 0; i < operands_.size(); ++i)
+      if (!makes_no_complex_real(into, operands[i])) return nullptr;
+    // An error of an element is found when others have been written.
+    const Ref before = may_fail_late(operands) ? Ref::steal(PyObject_CallMethod(into, "copy", nullptr)) : Ref();
+    if (!before && may_fail_late(operands)) return PyErr_Clear(), nullptr;
+    PyObject* result = call(operands);
+    if (result == nullptr && before && PyObject_SetItem(into, Py_Ellipsis, before.get()) != 0) PyErr_Clear();
+    return result;
+  }
+
+  // Numbers are put where such numbers are: what is raised is raised before the first.
+  bool may_fail_late(PyObject* const* operands) const noexcept {
+    if (rule_ != Rule::kWrites || into_ != 0) return true;
+    if (is_sort()) return false;
+    if (!is_store() || operands_.empty()) return true;
+    PyObject* value = operands[operands_.size() - 1];
+    const int dtype = as_array(operands[0])->descr->type_num;
+    if (is_array(value)) return as_array(value)->descr->type_num != dtype;
+    if (PyFloat_CheckExact(value)) return dtype != kDouble;
+    return !PyLong_CheckExact(value) || (dtype != kDouble && dtype != kLong);
+  }
+  bool is_store() const noexcept { return is_named("setitem") || is_named("fill") || is_named("copyto"); }
+  bool is_sort() const noexcept { return is_named("sort"); }
+  bool is_named(const char* name) const noexcept {
+    if (PyCFunction_CheckExact(callable_))
+      return std::strcmp(reinterpret_cast<PyCFunctionObject*>(callable_)->m_ml->ml_name, name) == 0;
+    return Py_TYPE(callable_) == &PyMethodDescr_Type &&
+           std::strcmp(reinterpret_cast<PyMethodDescrObject*>(callable_)->d_method->ml_name, name) == 0;
+  }
+  static bool makes_no_complex_real(PyObject* into, PyObject* operand) noexcept {
+    const auto is_complex = [](PyObject* object) {
+      if (PyComplex_CheckExact(object)) return true;
+      if (is_array(object)) return as_array(object)->descr->kind == 'c';
+      return is_scalar(object) && PyType_IsSubtype(Py_TYPE(object), library()->complex) != 0;
+    };
+    return is_complex(into) || !is_complex(operand);
+  }
+
   // As the program would call it. Null, and no error is set: not with these operands, or it raised.
   PyObject* call(PyObject** operands) const noexcept {
     for (size_t i = 0; i < operands_.size(); ++i)
@@ -87,7 +143,8 @@ class Operation final : public AdapterOp {
   Vals operands_;
   Rule rule_;
   Elementwise loop_;
-  bool direct_ = false;
+  int into_;  // the operand that is written to, if it is an array; -1: none
+  bool direct_ = false, writes_ = false;
 };
 
 bool is_of_numpy(PyTypeObject* type) noexcept {
@@ -110,6 +167,11 @@ bool is_call(const Trace& trace, const Node& node) {
 }
 
 }  // namespace
+
+void attach_write(Trace& trace, Node& node) {
+  trace.adapter_ops.push_back(std::make_unique<Operation>(trace, node));
+  node.adapter_op = trace.adapter_ops.back().get();
+}
 
 void attach_operations(Trace& trace) {
   find_library();

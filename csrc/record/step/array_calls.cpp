@@ -1,7 +1,7 @@
 // Calls of NumPy that only compute: nodes instead of opaque calls.
 //
-// Such a call writes to nothing that was there before, and runs no code of the program's (numpy/library.h). So nothing
-// has to be checked again behind it, and no frame has to stand. What Python then looks at is a number in a register
+// Such a call runs no code of the program's (numpy/library.h), and writes to nothing that was there before but the content
+// of an array, which nothing relies on. So nothing has to be checked again behind it, and no frame has to stand. What Python then looks at is a number in a register
 // (sizes), a constant under a guard (dtypes), or an object whose class the node has checked.
 #include "record/step/array_calls.h"
 
@@ -9,6 +9,7 @@
 
 #include "cpython/objects.h"
 #include "numpy/library.h"
+#include "numpy/operation.h"
 #include "record/calls.h"
 #include "record/mirror/builtins.h"
 #include "record/shared.h"
@@ -34,6 +35,11 @@ Val node_of(Recorder& recorder, PyObject* callable, const Vals& args, PyObject* 
   node.count = static_cast<uint32_t>(args.size());
   recorder.trace().operands.insert(recorder.trace().operands.end(), args.begin(), args.end());
   return out;
+}
+
+bool is_plain_number(PyObject* object) noexcept {
+  return PyLong_CheckExact(object) || PyFloat_CheckExact(object) || PyBool_Check(object) ||
+         PyComplex_CheckExact(object);
 }
 
 Val number(Recorder& recorder, Val value, PyObject* observed) {
@@ -127,21 +133,29 @@ bool resolve(Heap& heap, Request* wanted) {
   return true;
 }
 
-// One of the operands is written to, or it is not known that none is.
-bool may_write(Recorder& recorder, const Request& wanted, size_t arrays) {
+// The operand that is written to; -1: none. False: it is not known which are.
+bool find_write(Recorder& recorder, const Request& wanted, size_t arrays, int* into) {
   const auto named = wanted.names == nullptr ? 0 : static_cast<size_t>(PyTuple_GET_SIZE(wanted.names));
   const size_t positional = wanted.args.size() - named;
+  *into = numpy::destination_of(wanted.callable.object(), wanted.names, wanted.args.size());
+  if (*into >= 0) {
+    const Val written = wanted.args[static_cast<size_t>(*into)];
+    PyObject* object = written.is_virtual() ? nullptr : recorder.heap.real(written);
+    if (object == nullptr || PyList_Check(object)) return false;  // a list takes in what is added
+    const bool scalar = *into == 0 && (numpy::is_scalar(object) || is_plain_number(object));
+    if (object == Py_None || scalar) {
+      *into = -1;
+    } else if (!numpy::is_array(object)) {
+      return false;
+    }
+  }
   for (size_t i = arrays; i < positional; ++i)
-    if (has_array(recorder, wanted.args[i])) return true;
-  for (size_t i = 0; i < named; ++i)
-    if (PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(wanted.names, static_cast<Py_ssize_t>(i)), "out") == 0 &&
-        wanted.args[positional + i] != none_value())
-      return true;
-  return false;
+    if (static_cast<int>(i) != *into && has_array(recorder, wanted.args[i])) return false;
+  return true;
 }
 
 // It is known, and only computes with these operands.
-bool is_known(Recorder& recorder, const Request& wanted) {
+bool is_known(Recorder& recorder, const Request& wanted, int* into) {
   PyObject* callable = wanted.callable.object();
   bool arrays = false;
   for (Val value : wanted.args) {
@@ -151,7 +165,7 @@ bool is_known(Recorder& recorder, const Request& wanted) {
   if (callable == getattr_function())
     return wanted.pushes == 1 && numpy::is_known_attribute(recorder.heap.real(wanted.args[0]), wanted.args[1].object());
   const numpy::Known known = numpy::known_callable(callable);
-  if (known.rule == numpy::Rule::kNone || may_write(recorder, wanted, known.arrays)) return false;
+  if (known.rule == numpy::Rule::kNone || !find_write(recorder, wanted, known.arrays, into)) return false;
   return arrays || numpy::makes_arrays(callable);
 }
 
@@ -166,12 +180,23 @@ Val settle(Recorder& recorder, Val value) {
 
 bool start(Recorder& recorder, ShadowFrame& frame, Request wanted) {
   if (wanted.spread && !unfold(recorder, &wanted)) return false;
-  if (!resolve(recorder.heap, &wanted) || wanted.pushes != 1 || !is_known(recorder, wanted)) return false;
+  if (!resolve(recorder.heap, &wanted) || wanted.pushes > 1) return false;
+  int into = -1;
+  if (!is_known(recorder, wanted, &into) || (wanted.pushes == 0 && into < 0)) return false;
   for (Val& value : wanted.args) value = settle(recorder, value);
   PyObject* callable = wanted.callable.object();
   recorder.reads.owned(callable);
   if (compute(recorder, frame, callable, wanted.args, wanted.pops, wanted.names) != Invoke::kStarted) return false;
   frame.pending.finish = take_array;
+  if (into >= 0) {
+    Node& node = recorder.trace().nodes.back();
+    node.imm = reinterpret_cast<uintptr_t>(wanted.pushes == 0 ? Py_TYPE(Py_None) : numpy::library()->array);
+    numpy::attach_write(recorder.trace(), node);
+  }
+  if (wanted.pushes == 0) {
+    frame.pending.pushes = 0;
+    frame.pending.finish = nullptr;
+  }
   frame.pending.ignores_frames = true;  // functions of NumPy, which only compute
   return true;
 }

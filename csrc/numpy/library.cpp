@@ -164,22 +164,24 @@ void find_library() noexcept {
   static Library found{};
   const Ref table = attribute_of(umath, "_ARRAY_API");
   void** api = table ? static_cast<void**>(PyCapsule_GetPointer(table.get(), nullptr)) : nullptr;
-  const bool complete = api != nullptr && fill(&found.array, attribute_of(umath, "ndarray")) &&
-                        fill(&found.ufunc, attribute_of(module, "ufunc")) &&
-                        fill(&found.generic, attribute_of(module, "generic")) &&
-                        fill(&found.complex, attribute_of(module, "complexfloating")) &&
-                        fill(&found.dtype, attribute_of(module, "dtype")) &&
-                        fill(&found.dispatcher, attribute_of(umath, "_ArrayFunctionDispatcher")) &&
-                        fill(&found.errors, attribute_of(umath, "_extobj_contextvar")) &&
-                        fill(&found.make_errors, attribute_of(umath, "_make_extobj")) &&
-                        fill(&found.tell_errors, attribute_of(umath, "_get_extobj_dict")) &&
-                        fill(&found.no_value, attribute_of(module, "_NoValue")) &&
-                        fill(&found.truth, attribute_of(module_named("_operator"), "truth"));
+  const bool complete =
+      api != nullptr && fill(&found.array, attribute_of(umath, "ndarray")) &&
+      fill(&found.ufunc, attribute_of(module, "ufunc")) && fill(&found.generic, attribute_of(module, "generic")) &&
+      fill(&found.complex, attribute_of(module, "complexfloating")) &&
+      fill(&found.dtype, attribute_of(module, "dtype")) &&
+      fill(&found.dispatcher, attribute_of(umath, "_ArrayFunctionDispatcher")) &&
+      fill(&found.errors, attribute_of(umath, "_extobj_contextvar")) &&
+      fill(&found.make_errors, attribute_of(umath, "_make_extobj")) &&
+      fill(&found.tell_errors, attribute_of(umath, "_get_extobj_dict")) &&
+      fill(&found.no_value, attribute_of(module, "_NoValue")) && fill(&found.add, attribute_of(module, "add")) &&
+      fill(&found.mean, attribute_of(module_named("numpy._core._methods"), "_mean")) &&
+      fill(&found.truth, attribute_of(module_named("_operator"), "truth"));
   PyErr_Clear();
   if (!complete || found.array != api[2]) return;
-  constexpr size_t kMake = 94, kDtypeOf = 45;
+  constexpr size_t kMake = 94, kDtypeOf = 45, kScalar = 60;
   found.make = reinterpret_cast<decltype(found.make)>(api[kMake]);
   found.dtype_of = reinterpret_cast<decltype(found.dtype_of)>(api[kDtypeOf]);
+  found.scalar = reinterpret_cast<decltype(found.scalar)>(api[kScalar]);
   g_library = &found;
   add_scalar_types(module);
   add_rules();

@@ -26,10 +26,13 @@ struct Library {
   PyObject* make_errors;  // of its values
   PyObject* tell_errors;
   PyObject* truth;     // operator.truth
+  PyObject* add;       // the ufunc
+  PyObject* mean;      // what the method of arrays hands on to
   PyObject* no_value;  // what stands for an argument that is not given
   PyObject* (*make)(PyTypeObject*, void* dtype, int nd, const Py_ssize_t* sizes, const Py_ssize_t* strides, void* data,
-                    int flags, PyObject*);  // PyArray_NewFromDescr
-  PyObject* (*dtype_of)(int type_num);      // PyArray_DescrFromType
+                    int flags, PyObject*);                           // PyArray_NewFromDescr
+  PyObject* (*dtype_of)(int type_num);                               // PyArray_DescrFromType
+  PyObject* (*scalar)(void* data, PyObject* dtype, PyObject* base);  // PyArray_Scalar
 };
 
 // Null: NumPy is not loaded, or is one that pijit does not know.

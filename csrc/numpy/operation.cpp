@@ -9,6 +9,7 @@
 #include "numpy/errors.h"
 #include "numpy/library.h"
 #include "numpy/loops.h"
+#include "numpy/reductions.h"
 
 namespace pijit::numpy {
 namespace {
@@ -29,6 +30,7 @@ class Operation final : public AdapterOp {
         operands_(trace.operands.begin() + node.first, trace.operands.begin() + node.first + node.count),
         rule_(known_callable(callable_).rule),
         loop_(callable_),
+        reduction_(callable_, names_, operands_.size()),
         into_(destination_of(callable_, names_, operands_.size())) {
     const bool last = into_ >= 0 && static_cast<size_t>(into_) + 1 == operands_.size() && named_ <= 1;
     const size_t inputs = last && rule_ != Rule::kWrites ? operands_.size() - 1 : operands_.size();
@@ -53,7 +55,7 @@ class Operation final : public AdapterOp {
     if (writes_ && is_array(operands[into_])) {
       result = write(operands);
     } else {
-      result = direct_ ? loop_.run(operands) : nullptr;
+      result = direct_ ? loop_.run(operands) : reduction_.is_known() ? reduction_.run(operands) : nullptr;
       if (result == nullptr) result = call(operands);
     }
     if (result == nullptr) return false;
@@ -143,6 +145,7 @@ class Operation final : public AdapterOp {
   Vals operands_;
   Rule rule_;
   Elementwise loop_;
+  Reduction reduction_;
   int into_;  // the operand that is written to, if it is an array; -1: none
   bool direct_ = false, writes_ = false;
 };

@@ -531,12 +531,28 @@ Ended Machine::run() {
   }
 }
 
+// An object of the register's value: that which a variable of the frame or a constant has, if it is one.
+PyObject* Machine::object_in(uint16_t reg) noexcept {
+  const Value& value = regs_[reg];
+  PyObject* known = nullptr;
+  if (frame_ != nullptr && reg < program_.locals) known = cpython::slot(frame_, reg);
+  const size_t at = reg - size_t{program_.first_fixed()};
+  if (reg >= program_.first_fixed() && at < program_.fixed.size()) known = program_.fixed[at].constant;
+  if (known != nullptr && (value.tag == Tag::kInt || value.tag == Tag::kFloat)) {
+    const Value kept = value_of(known);
+    if (kept.tag == value.tag && kept.integer == value.integer) return new_reference(known);
+    Value dropped = kept;
+    Registers::let_go(dropped);
+  }
+  return object_of(value);
+}
+
 bool Machine::write_back(int32_t place) {
   const Place& where = program_.places[static_cast<size_t>(place)];
   std::vector<Ref> objects;
   std::vector<PyObject*> slots;
   const auto add = [&](uint16_t reg) {
-    objects.push_back(Ref::steal(object_of(regs_[reg])));
+    objects.push_back(Ref::steal(object_in(reg)));
     return static_cast<bool>(objects.back()) || regs_[reg].tag == Tag::kEmpty;
   };
   for (uint16_t i = 0; i < program_.locals; ++i)

@@ -34,7 +34,7 @@ class Machine {
   // and nothing has changed.
   bool write_back(int32_t place);
   // A new reference; null with an error set.
-  PyObject* result(const Ended& ended) noexcept { return object_of(registers_[ended.result]); }
+  PyObject* result(const Ended& ended) noexcept { return object_in(ended.result); }
 
  private:
   void load_frame();
@@ -42,6 +42,7 @@ class Machine {
   bool look_up();
   Value find(const Fixed& wanted) const noexcept;
   bool attend();
+  PyObject* object_in(uint16_t reg) noexcept;
   Machine* machine_of(PyObject* function, size_t arguments);
   bool call_program(const Step& now);
   void empty();

@@ -209,3 +209,25 @@ def test_module_level_array(outcome: Callable[..., Any]) -> None:
         expected[0] = 1
         assert result == expected.sum()
         assert state.tobytes() == expected.tobytes()
+
+
+@pytest.mark.parametrize("size", [1, 2, 7, 8, 9, 100, 128, 129, 1000, 4096, 5000])
+def test_reductions_have_the_same_bits(size: int, outcome: Callable[..., Any]) -> None:
+    def plain(x: Any) -> Any:
+        wide = np.stack([x, x * 0.1])
+        return x.sum(), x.mean(), x.max(), x.min(), x.prod(), np.mean(x), wide.mean(0), wide.mean(axis=1), wide.mean()
+
+    jitted = pijit.jit(plain)
+    draw = np.random.default_rng(size)
+    rows = [draw.normal(size=size) * 10.0 ** draw.integers(-9, 9, size) for _ in range(3)]
+    rows += [
+        np.full(size, -0.0),
+        np.full(size, np.nan),
+        rows[0][::-1],
+        rows[1].astype(np.float32),
+        np.full(size, 1e308),
+    ]
+    rows += [np.arange(size), rows[2] > 0, np.where(np.arange(size) % 2, 0.0, -0.0)]
+    for row in rows:
+        for _ in range(2):
+            assert outcome(jitted, row) == outcome(plain, row)

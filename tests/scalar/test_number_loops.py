@@ -76,6 +76,20 @@ def test_short_loops_are_recorded() -> None:
     assert len(pijit.traces(jitted)) == 1
 
 
+def test_argument_is_handed_back() -> None:
+    """The same object, not only an equal one."""
+
+    def plain(x: float, n: int) -> float:
+        for i in range(n):
+            n = i
+        return x
+
+    jitted = pijit.jit(plain)
+    for x in (0.1 + 0.2, 1 << 62, 1.5e300, (1, 2)):
+        for n in (300, 301):
+            assert jitted(x, n) is x
+
+
 def test_closure() -> None:
     scale = 0.5
     inner: Any = math.sqrt

@@ -1,0 +1,241 @@
+// One row of elements is reduced by one call of the ufunc's loop, whose first operand and result are the same number.
+//
+// What that number is before the first element, NumPy has said otherwise from version to version. So it is found once for
+// each ufunc: that with which the loop gives the bits of NumPy's own reduction, for rows of many lengths. There may be
+// none; then NumPy is called.
+#include "numpy/reductions.h"
+
+#include <cfenv>
+#include <cmath>
+#include <cstring>
+#include <string_view>
+#include <unordered_map>
+
+#include "common/ref.h"
+#include "numpy/errors.h"
+#include "numpy/library.h"
+
+namespace pijit::numpy {
+namespace {
+
+constexpr int kErrors = FE_DIVBYZERO | FE_OVERFLOW | FE_UNDERFLOW | FE_INVALID;
+constexpr Py_ssize_t kMostElements = 4096;  // NumPy looks at no more than its buffer has at once
+constexpr size_t kMostOperands = 7;         // array, axis, dtype, out, keepdims, initial, where
+
+// How a row begins.
+enum class Start : uint8_t { kUnknown, kZero, kNegativeZero, kFirst };
+
+double reduced(const Ufunc& ufunc, int loop, Start start, const double* row, Py_ssize_t count) noexcept {
+  double result = start == Start::kZero ? 0.0 : start == Start::kNegativeZero ? -0.0 : row[0];
+  const Py_ssize_t skipped = start == Start::kFirst;
+  Py_ssize_t length = count - skipped;
+  char* data[] = {reinterpret_cast<char*>(&result), reinterpret_cast<char*>(const_cast<double*>(row + skipped)),
+                  reinterpret_cast<char*>(&result)};
+  const Py_ssize_t steps[] = {0, sizeof(double), 0};
+  if (length > 0) ufunc.loops[loop](data, &length, steps, ufunc.data != nullptr ? ufunc.data[loop] : nullptr);
+  return result;
+}
+
+int loop_of_doubles(const Ufunc& ufunc) noexcept {
+  for (int i = 0; i < ufunc.count; ++i) {
+    const char* types = ufunc.types + i * ufunc.operands;
+    if (types[0] == kDouble && types[1] == kDouble && types[2] == kDouble) return ufunc.loops[i] != nullptr ? i : -1;
+  }
+  return -1;
+}
+
+// A row of that length: of many sizes and signs, with zeros of both signs among them.
+Ref row_of(Py_ssize_t count, uint64_t seed) noexcept {
+  const Library& numpy = *library();
+  Ref made = Ref::steal(numpy.make(numpy.array, numpy.dtype_of(kDouble), 1, &count, nullptr, nullptr, 0, nullptr));
+  auto* row = made ? reinterpret_cast<double*>(as_array(made.get())->data) : nullptr;
+  for (Py_ssize_t i = 0; row != nullptr && i < count; ++i) {
+    seed = seed * 6364136223846793005ull + 1442695040888963407ull;
+    const double size = std::ldexp(static_cast<double>(seed >> 40) - 8388608.0, static_cast<int>(seed >> 33 & 63) - 40);
+    row[i] = (seed >> 20 & 7) == 0 ? std::copysign(0.0, size) : size;
+  }
+  return made;
+}
+
+bool same_bits(double a, double b) noexcept {
+  return std::memcmp(&a, &b, sizeof a) == 0;
+}
+
+// For rows of these lengths NumPy gives the same.
+bool is_right(PyObject* object, int loop, Start start) noexcept {
+  for (Py_ssize_t count :
+       {1, 2, 3, 5, 7, 8, 9, 15, 16, 17, 31, 64, 100, 127, 128, 129, 130, 200, 257, 1000, 1025, 4096})
+    for (uint64_t seed : {7u, 1234567u}) {
+      const Ref row = row_of(count, seed * static_cast<uint64_t>(count));
+      const Ref result = row ? Ref::steal(PyObject_CallMethod(object, "reduce", "O", row.get())) : Ref();
+      const double expected = result ? PyFloat_AsDouble(result.get()) : 0;
+      if (!result || PyErr_Occurred() != nullptr) return PyErr_Clear(), false;
+      const auto* data = reinterpret_cast<const double*>(as_array(row.get())->data);
+      if (!same_bits(reduced(*as_ufunc(object), loop, start, data, count), expected)) return false;
+    }
+  const double zeros[] = {-0.0, -0.0};
+  const Py_ssize_t one = 1;
+  const Ref row = row_of(one, 1);
+  if (!row) return PyErr_Clear(), false;
+  *reinterpret_cast<double*>(as_array(row.get())->data) = -0.0;
+  const Ref result = Ref::steal(PyObject_CallMethod(object, "reduce", "O", row.get()));
+  if (!result) return PyErr_Clear(), false;
+  return same_bits(reduced(*as_ufunc(object), loop, start, zeros, one), PyFloat_AsDouble(result.get()));
+}
+
+struct Row {
+  int loop = -1;
+  Start start = Start::kUnknown;
+};
+
+// Of a sum, product, maximum or minimum.
+Row row_loop(PyObject* object) noexcept {
+  static auto& known = *new std::unordered_map<PyObject*, Row>;
+  const auto found = known.find(object);
+  if (found != known.end()) return found->second;
+  Row made;
+  const std::string_view name = as_ufunc(object)->name;
+  if (name == "add" || name == "multiply" || name == "maximum" || name == "minimum")
+    made.loop = loop_of_doubles(*as_ufunc(object));
+  const SavedError error;
+  for (Start start : {Start::kFirst, Start::kZero, Start::kNegativeZero})
+    if (made.loop >= 0 && made.start == Start::kUnknown && is_right(object, made.loop, start)) made.start = start;
+  std::feclearexcept(kErrors);
+  known.emplace(new_reference(object), made);
+  return made;
+}
+
+// The number of elements, if they are doubles in one piece; else -1.
+Py_ssize_t elements_in_row(PyObject* object) noexcept {
+  if (Py_TYPE(object) != library()->array) return -1;
+  const Array& array = *as_array(object);
+  if (array.descr->type_num != kDouble || array.descr->byteorder == '>' || array.nd != 1 ||
+      (array.flags & (kContiguous | kAligned)) != (kContiguous | kAligned))
+    return -1;
+  return array.sizes[0];
+}
+
+PyObject* scalar_of(double value) noexcept {
+  PyObject* descr = library()->dtype_of(kDouble);
+  if (descr == nullptr) return nullptr;
+  PyObject* made = library()->scalar(&value, descr, nullptr);
+  drop_reference(descr);
+  return made;
+}
+
+// False: NumPy is to be called.
+bool reduce_row(PyObject* ufunc, PyObject* array, double* out) noexcept {
+  const Py_ssize_t count = elements_in_row(array);
+  const Row row = row_loop(ufunc);
+  if (count < 1 || count > kMostElements || row.start == Start::kUnknown) return false;
+  if (std::fetestexcept(kErrors) != 0) std::feclearexcept(kErrors);
+  *out = reduced(*as_ufunc(ufunc), row.loop, row.start, reinterpret_cast<const double*>(as_array(array)->data), count);
+  const int errors = std::fetestexcept(kErrors);
+  if (errors != 0) std::feclearexcept(kErrors);
+  return errors == 0 || !tells_of(errors);
+}
+
+bool is_mean(PyObject* callable) noexcept {
+  if (callable == library()->mean) return true;
+  return Py_TYPE(callable) == &PyMethodDescr_Type && PyDescr_TYPE(callable) == library()->array &&
+         std::string_view(reinterpret_cast<PyMethodDescrObject*>(callable)->d_method->ml_name) == "mean";
+}
+
+bool says_nothing(PyObject* operand) noexcept {
+  return operand == Py_None || operand == Py_False || operand == library()->no_value;
+}
+
+bool is_named(PyObject* name, const char* text) noexcept {
+  return PyUnicode_CompareWithASCIIString(name, text) == 0;
+}
+
+}  // namespace
+
+Reduction::Reduction(PyObject* callable, PyObject* names, size_t operands) noexcept : names_(names), count_(operands) {
+  if (operands == 0 || operands > kMostOperands + 1) return;
+  if (is_mean(callable)) {
+    kind_ = Kind::kMean;
+  } else if (PyCFunction_CheckExact(callable) && PyCFunction_GET_SELF(callable) != nullptr &&
+             is_known_ufunc(PyCFunction_GET_SELF(callable)) &&
+             std::string_view(reinterpret_cast<PyCFunctionObject*>(callable)->m_ml->ml_name) == "reduce") {
+    kind_ = Kind::kReduce;
+    ufunc_ = PyCFunction_GET_SELF(callable);
+  } else if (Py_TYPE(callable) == &PyMethodDescr_Type && PyDescr_TYPE(callable) == library()->ufunc &&
+             std::string_view(reinterpret_cast<PyMethodDescrObject*>(callable)->d_method->ml_name) == "reduce") {
+    kind_ = Kind::kReduce;
+    first_ = 1;
+  }
+  if (first_ >= count_) kind_ = Kind::kNone;
+}
+
+// Of the operands behind the array there is none but the axis that says anything. Null: there is.
+PyObject* Reduction::axis_of(PyObject* const* operands) const noexcept {
+  const size_t named = names_ == nullptr ? 0 : static_cast<size_t>(PyTuple_GET_SIZE(names_));
+  const size_t positional = count_ - named;
+  constexpr size_t kWhere = 6;
+  PyObject* axis = Py_None;
+  for (size_t i = first_ + 1; i < positional; ++i) {
+    const size_t place = i - first_;
+    const bool where = place == kWhere && operands[i] == Py_True;
+    if (place == 1) axis = operands[i];
+    if (place != 1 && !where && !says_nothing(operands[i])) return nullptr;
+  }
+  for (size_t i = 0; i < named; ++i) {
+    PyObject *name = PyTuple_GET_ITEM(names_, static_cast<Py_ssize_t>(i)), *operand = operands[positional + i];
+    if (is_named(name, "axis")) {
+      axis = operand;
+    } else if (is_named(name, "where") ? operand != Py_True : !says_nothing(operand)) {
+      return nullptr;
+    }
+  }
+  return axis;
+}
+
+// What _mean of NumPy does: a sum, and in its place that divided by how many there are.
+PyObject* Reduction::mean(PyObject* array, PyObject* axis) const noexcept {
+  if (!is_array(array) || as_array(array)->descr->type_num != kDouble || !PyLong_CheckExact(axis)) return nullptr;
+  const Array& from = *as_array(array);
+  const long place = PyLong_AsLong(axis);
+  const long at = place < 0 ? place + from.nd : place;
+  if (from.nd < 2 || at < 0 || at >= from.nd || from.sizes[at] == 0) return PyErr_Clear(), nullptr;
+  Ref sum;
+  {
+    const StrictErrors strict;
+    if (!strict.failed()) sum = Ref::steal(PyObject_CallMethod(library()->add, "reduce", "OO", array, axis));
+  }
+  if (!sum || !is_array(sum.get())) return PyErr_Clear(), nullptr;
+  const Array& made = *as_array(sum.get());
+  if (made.descr->type_num != kDouble || (made.flags & (kContiguous | kColumns)) == 0) return nullptr;
+  Py_ssize_t count = 1;
+  for (int i = 0; i < made.nd; ++i) count *= made.sizes[i];
+  auto* elements = reinterpret_cast<double*>(made.data);
+  const auto divisor = static_cast<double>(from.sizes[at]);
+  if (std::fetestexcept(kErrors) != 0) std::feclearexcept(kErrors);
+  for (Py_ssize_t i = 0; i < count; ++i) elements[i] /= divisor;
+  const int errors = std::fetestexcept(kErrors);
+  if (errors != 0) std::feclearexcept(kErrors);
+  return errors == 0 || !tells_of(errors) ? sum.release() : nullptr;
+}
+
+PyObject* Reduction::run(PyObject* const* operands) const noexcept {
+  PyObject* axis = axis_of(operands);
+  PyObject* array = operands[first_];
+  PyObject* ufunc = kind_ == Kind::kMean ? library()->add : ufunc_ != nullptr ? ufunc_ : operands[0];
+  if (axis == nullptr || !is_known_ufunc(ufunc)) return nullptr;
+  // ufunc.reduce takes the first axis where none is said.
+  double result = 0;
+  const bool all = axis == Py_None || (PyLong_CheckExact(axis) && PyLong_AsLong(axis) == 0);
+  if (!all || !reduce_row(ufunc, array, &result))
+    return PyErr_Clear(), kind_ == Kind::kMean ? mean(array, axis) : nullptr;
+  if (kind_ == Kind::kMean) {
+    result /= static_cast<double>(as_array(array)->sizes[0]);
+    const int errors = std::fetestexcept(kErrors);
+    if (errors != 0) std::feclearexcept(kErrors);
+    if (errors != 0 && tells_of(errors)) return nullptr;
+  }
+  PyObject* made = scalar_of(result);
+  if (made == nullptr) PyErr_Clear();
+  return made;
+}
+
+}  // namespace pijit::numpy

@@ -178,10 +178,11 @@ void find_library() noexcept {
       fill(&found.truth, attribute_of(module_named("_operator"), "truth"));
   PyErr_Clear();
   if (!complete || found.array != api[2]) return;
-  constexpr size_t kMake = 94, kDtypeOf = 45, kScalar = 60;
+  constexpr size_t kMake = 94, kDtypeOf = 45, kScalar = 60, kSetBase = 282;
   found.make = reinterpret_cast<decltype(found.make)>(api[kMake]);
   found.dtype_of = reinterpret_cast<decltype(found.dtype_of)>(api[kDtypeOf]);
   found.scalar = reinterpret_cast<decltype(found.scalar)>(api[kScalar]);
+  found.set_base = reinterpret_cast<decltype(found.set_base)>(api[kSetBase]);
   g_library = &found;
   add_scalar_types(module);
   add_rules();

@@ -32,6 +32,7 @@ struct Library {
   PyObject* (*make)(PyTypeObject*, void* dtype, int nd, const Py_ssize_t* sizes, const Py_ssize_t* strides, void* data,
                     int flags, PyObject*);                           // PyArray_NewFromDescr
   PyObject* (*dtype_of)(int type_num);                               // PyArray_DescrFromType
+  int (*set_base)(PyObject* array, PyObject* base);                  // PyArray_SetBaseObject
   PyObject* (*scalar)(void* data, PyObject* dtype, PyObject* base);  // PyArray_Scalar
 };
 

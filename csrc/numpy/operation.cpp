@@ -7,6 +7,7 @@
 #include "ir/call.h"
 #include "ir/scalars.h"
 #include "numpy/errors.h"
+#include "numpy/items.h"
 #include "numpy/library.h"
 #include "numpy/loops.h"
 #include "numpy/reductions.h"
@@ -31,6 +32,7 @@ class Operation final : public AdapterOp {
         rule_(known_callable(callable_).rule),
         loop_(callable_),
         reduction_(callable_, names_, operands_.size()),
+        items_(callable_, operands_.size()),
         into_(destination_of(callable_, names_, operands_.size())) {
     const bool last = into_ >= 0 && static_cast<size_t>(into_) + 1 == operands_.size() && named_ <= 1;
     const size_t inputs = last && rule_ != Rule::kWrites ? operands_.size() - 1 : operands_.size();
@@ -55,7 +57,7 @@ class Operation final : public AdapterOp {
     if (writes_ && is_array(operands[into_])) {
       result = write(operands);
     } else {
-      result = direct_ ? loop_.run(operands) : reduction_.is_known() ? reduction_.run(operands) : nullptr;
+      result = compute(operands);
       if (result == nullptr) result = call(operands);
     }
     if (result == nullptr) return false;
@@ -74,10 +76,18 @@ class Operation final : public AdapterOp {
   bool keep(Words&) const override { return false; }
 
  private:
+  // Without NumPy. Null: it is to be called.
+  PyObject* compute(PyObject* const* operands) const noexcept {
+    if (direct_) return loop_.run(operands);
+    if (items_.reads()) return items_.get(operands[0], operands[1]);
+    return reduction_.is_known() ? reduction_.run(operands) : nullptr;
+  }
+
   // What is computed is written; null: nothing has been.
   PyObject* write(PyObject** operands) const noexcept {
     PyObject* into = operands[into_];
     if ((as_array(into)->flags & kWriteable) == 0) return nullptr;
+    if (items_.writes() && items_.set(into, operands[1], operands[2])) return new_reference(Py_None);
     if (direct_) {
       const Ref made = Ref::steal(loop_.run(operands));
       if (made && take_content(into, made.get())) return new_reference(into);
@@ -146,6 +156,7 @@ class Operation final : public AdapterOp {
   Rule rule_;
   Elementwise loop_;
   Reduction reduction_;
+  Items items_;
   int into_;  // the operand that is written to, if it is an array; -1: none
   bool direct_ = false, writes_ = false;
 };

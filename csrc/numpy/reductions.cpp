@@ -5,6 +5,7 @@
 // none; then NumPy is called.
 #include "numpy/reductions.h"
 
+#include <algorithm>
 #include <cfenv>
 #include <cmath>
 #include <cstring>
@@ -115,10 +116,10 @@ Py_ssize_t elements_in_row(PyObject* object) noexcept {
   return array.sizes[0];
 }
 
-PyObject* scalar_of(double value) noexcept {
-  PyObject* descr = library()->dtype_of(kDouble);
+PyObject* scalar_of(void* value, int dtype) noexcept {
+  PyObject* descr = library()->dtype_of(dtype);
   if (descr == nullptr) return nullptr;
-  PyObject* made = library()->scalar(&value, descr, nullptr);
+  PyObject* made = library()->scalar(value, descr, nullptr);
   drop_reference(descr);
   return made;
 }
@@ -133,6 +134,21 @@ bool reduce_row(PyObject* ufunc, PyObject* array, double* out) noexcept {
   const int errors = std::fetestexcept(kErrors);
   if (errors != 0) std::feclearexcept(kErrors);
   return errors == 0 || !tells_of(errors);
+}
+
+// Whether any, or all, of a row of truths are true. Null: it is none.
+PyObject* truth_of_row(PyObject* ufunc, PyObject* object) noexcept {
+  const std::string_view name = as_ufunc(ufunc)->name;
+  const bool any = name == "logical_or";
+  if (!any && name != "logical_and") return nullptr;
+  const Array& array = *as_array(object);
+  if (!is_array(object) || array.descr->type_num != kBoolean || array.nd != 1 || (array.flags & kContiguous) == 0)
+    return nullptr;
+  const auto is_true = [](char each) { return each != 0; };  // any byte may stand for it
+  const char* end = array.data + array.sizes[0];
+  char answer = static_cast<char>(any ? std::any_of(array.data, const_cast<char*>(end), is_true)
+                                      : std::all_of(array.data, const_cast<char*>(end), is_true));
+  return scalar_of(&answer, kBoolean);
 }
 
 bool is_mean(PyObject* callable) noexcept {
@@ -166,6 +182,8 @@ Reduction::Reduction(PyObject* callable, PyObject* names, size_t operands) noexc
     first_ = 1;
   }
   if (first_ >= count_) kind_ = Kind::kNone;
+  const std::string_view name = ufunc_ != nullptr ? as_ufunc(ufunc_)->name : "";
+  if (kind_ == Kind::kReduce && (name == "logical_or" || name == "logical_and")) kind_ = Kind::kTruth;
 }
 
 // Of the operands behind the array there is none but the axis that says anything. Null: there is.
@@ -178,7 +196,9 @@ PyObject* Reduction::axis_of(PyObject* const* operands) const noexcept {
     const size_t place = i - first_;
     const bool where = place == kWhere && operands[i] == Py_True;
     if (place == 1) axis = operands[i];
-    if (place != 1 && !where && !says_nothing(operands[i])) return nullptr;
+    const bool truths = place == 2 && is_dtype(operands[i]) && reinterpret_cast<Descr*>(operands[i])->type_num == kBoolean;
+    if (place != 1 && !where && !truths && !says_nothing(operands[i])) return nullptr;
+    if (truths && kind_ != Kind::kTruth) return nullptr;
   }
   for (size_t i = 0; i < named; ++i) {
     PyObject *name = PyTuple_GET_ITEM(names_, static_cast<Py_ssize_t>(i)), *operand = operands[positional + i];
@@ -225,6 +245,7 @@ PyObject* Reduction::run(PyObject* const* operands) const noexcept {
   // ufunc.reduce takes the first axis where none is said.
   double result = 0;
   const bool all = axis == Py_None || (PyLong_CheckExact(axis) && PyLong_AsLong(axis) == 0);
+  if (kind_ == Kind::kTruth) return all ? truth_of_row(ufunc, array) : nullptr;
   if (!all || !reduce_row(ufunc, array, &result))
     return PyErr_Clear(), kind_ == Kind::kMean ? mean(array, axis) : nullptr;
   if (kind_ == Kind::kMean) {
@@ -233,7 +254,7 @@ PyObject* Reduction::run(PyObject* const* operands) const noexcept {
     if (errors != 0) std::feclearexcept(kErrors);
     if (errors != 0 && tells_of(errors)) return nullptr;
   }
-  PyObject* made = scalar_of(result);
+  PyObject* made = scalar_of(&result, kDouble);
   if (made == nullptr) PyErr_Clear();
   return made;
 }

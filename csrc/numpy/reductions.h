@@ -13,7 +13,7 @@ class Reduction {
   PyObject* run(PyObject* const* operands) const noexcept;
 
  private:
-  enum class Kind : uint8_t { kNone, kReduce, kMean };
+  enum class Kind : uint8_t { kNone, kReduce, kMean, kTruth };
 
   PyObject* axis_of(PyObject* const* operands) const noexcept;
   PyObject* mean(PyObject* array, PyObject* axis) const noexcept;

@@ -90,8 +90,10 @@ bool fill(T** place, const Ref& object) noexcept {
   return *place != nullptr;
 }
 
-void add_rules() {
+// `draws`: those of numpy.random, which may be loaded later, or all others.
+void add_rules(bool draws) {
   for (const Row& row : kCallables) {
+    if ((row.known.rule == Rule::kDraws) != draws) continue;
     const Ref module = module_named(row.module);
     std::istringstream names(row.names);
     for (std::string name; module && names >> name;) {
@@ -185,7 +187,7 @@ void find_library() noexcept {
   found.set_base = reinterpret_cast<decltype(found.set_base)>(api[kSetBase]);
   g_library = &found;
   add_scalar_types(module);
-  add_rules();
+  add_rules(false);
   add_bodies();
 }
 
@@ -236,6 +238,29 @@ Known known_callable(PyObject* callable) noexcept {
     known.arrays = static_cast<uint8_t>(known.arrays - (bound ? 1 : 0));
   }
   return known;
+}
+
+bool draws(PyObject* callable) noexcept {
+  static bool looked = false;
+  if (g_library == nullptr) return false;
+  if (!looked && module_named("numpy.random")) {
+    looked = true;
+    add_rules(true);
+  }
+  if (!looked) return PyErr_Clear(), false;
+  const auto row = rules().find(identity_of(callable));
+  return row != rules().end() && row->second.rule == Rule::kDraws;
+}
+
+bool is_generator(PyObject* object) noexcept {
+  static PyTypeObject* types[2];
+  if (types[0] == nullptr) {
+    const Ref module = module_named("numpy.random");
+    fill(&types[0], attribute_of(module, "Generator"));
+    fill(&types[1], attribute_of(module, "RandomState"));
+    PyErr_Clear();
+  }
+  return Py_TYPE(object) == types[0] || Py_TYPE(object) == types[1];
 }
 
 int destination_of(PyObject* callable, PyObject* names, size_t operands) noexcept {

@@ -17,6 +17,7 @@ enum class Rule : uint8_t {
   kMoves,     // the same without arithmetic: no floating point errors, unless it is told of a dtype by name
   kFilled,    // the same, but empty arrays are not for it: it would warn
   kWrites,    // the same, but what it computes it writes to the first operand, if that is an array
+  kDraws,     // random numbers, by the generator that is the first operand
   kScalars,   // the same, but neither arrays with dimensions nor complex numbers are for it: it would warn
 };
 
@@ -52,6 +53,9 @@ bool is_known_ufunc(PyObject* object) noexcept;
 Ref ufunc_named(const char* name) noexcept;
 // The operand that such a call writes to, if that is an array; -1: none. `names`: of the last operands, or null.
 int destination_of(PyObject* callable, PyObject* names, size_t operands) noexcept;
+// A method of a generator of NumPy that draws: it changes nothing but that one's state.
+bool draws(PyObject* callable) noexcept;
+bool is_generator(PyObject* object) noexcept;
 // Of NumPy alone, whatever it is given.
 bool makes_arrays(PyObject* callable) noexcept;
 bool is_array(PyObject* object) noexcept;   // plain

@@ -37,7 +37,11 @@ class Operation final : public AdapterOp {
     const bool last = into_ >= 0 && static_cast<size_t>(into_) + 1 == operands_.size() && named_ <= 1;
     const size_t inputs = last && rule_ != Rule::kWrites ? operands_.size() - 1 : operands_.size();
     direct_ = loop_.is_known() && (named_ == 0 || inputs != operands_.size()) && inputs == loop_.inputs();
-    writes_ = into_ >= 0 && !(operands_[static_cast<size_t>(into_)] == Val::constant(Py_None));
+    draws_ = rule_ == Rule::kDraws;
+    if (into_ >= 0) {
+      const Val into = operands_[static_cast<size_t>(into_)];
+      writes_ = !(into == Val::constant(Py_None)) && !(into == Val::constant(Py_Ellipsis));
+    }
   }
 
   bool run(Reg* regs) noexcept override {
@@ -61,13 +65,13 @@ class Operation final : public AdapterOp {
       if (result == nullptr) result = call(operands);
     }
     if (result == nullptr) return false;
-    if (Py_TYPE(result) != type_ && !writes_) return drop_reference(result), false;
+    if (Py_TYPE(result) != type_ && is_repeatable()) return drop_reference(result), false;
     regs[out_].object = result;
     regs[out_].rep = Rep::kObject;
     regs[out_].owned = 1;
     return true;
   }
-  bool is_repeatable() const noexcept override { return !writes_; }
+  bool is_repeatable() const noexcept override { return !writes_ && !draws_; }
   OperatorCall call() const override {
     OperatorCall made;
     made.name = "numpy::call";
@@ -132,8 +136,9 @@ class Operation final : public AdapterOp {
 
   // As the program would call it. Null, and no error is set: not with these operands, or it raised.
   PyObject* call(PyObject** operands) const noexcept {
-    for (size_t i = 0; i < operands_.size(); ++i)
+    for (size_t i = draws_ ? 1 : 0; i < operands_.size(); ++i)
       if (!is_plain(operands[i])) return nullptr;
+    if (draws_ && !is_generator(operands[0])) return nullptr;
     if (!fit(rule_, operands, operands_.size())) return nullptr;
     std::optional<StrictErrors> strict;
     if (calculates()) strict.emplace();
@@ -146,6 +151,7 @@ class Operation final : public AdapterOp {
   }
 
   bool calculates() const noexcept {  // attributes have no rule
+    if (draws_) return false;
     return named_ > 0 || operands_.size() > kNameless || (rule_ != Rule::kMoves && rule_ != Rule::kNone);
   }
 
@@ -158,7 +164,7 @@ class Operation final : public AdapterOp {
   Reduction reduction_;
   Items items_;
   int into_;  // the operand that is written to, if it is an array; -1: none
-  bool direct_ = false, writes_ = false;
+  bool direct_ = false, writes_ = false, draws_ = false;
 };
 
 bool is_of_numpy(PyTypeObject* type) noexcept {

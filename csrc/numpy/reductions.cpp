@@ -196,7 +196,8 @@ PyObject* Reduction::axis_of(PyObject* const* operands) const noexcept {
     const size_t place = i - first_;
     const bool where = place == kWhere && operands[i] == Py_True;
     if (place == 1) axis = operands[i];
-    const bool truths = place == 2 && is_dtype(operands[i]) && reinterpret_cast<Descr*>(operands[i])->type_num == kBoolean;
+    const bool truths =
+        place == 2 && is_dtype(operands[i]) && reinterpret_cast<Descr*>(operands[i])->type_num == kBoolean;
     if (place != 1 && !where && !truths && !says_nothing(operands[i])) return nullptr;
     if (truths && kind_ != Kind::kTruth) return nullptr;
   }

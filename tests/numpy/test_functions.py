@@ -68,7 +68,7 @@ def test_errors_raise(name: str, outcome: Callable[..., Any]) -> None:
 
 
 # Those of which something is left to an opaque call.
-OPAQUE = {"correlation", "normalise", "std", "tile", "var"}
+OPAQUE = {"tile"}
 OPAQUE_BESIDE_TORCH = {"absolute"}  # `abs`, which the adapter of torch knows
 
 

@@ -143,7 +143,7 @@ bool find_write(Recorder& recorder, const Request& wanted, size_t arrays, int* i
     PyObject* object = written.is_virtual() ? nullptr : recorder.heap.real(written);
     if (object == nullptr || PyList_Check(object)) return false;  // a list takes in what is added
     const bool scalar = *into == 0 && (numpy::is_scalar(object) || is_plain_number(object));
-    if (object == Py_None || scalar) {
+    if (object == Py_None || object == Py_Ellipsis || scalar) {
       *into = -1;
     } else if (!numpy::is_array(object)) {
       return false;
@@ -157,8 +157,14 @@ bool find_write(Recorder& recorder, const Request& wanted, size_t arrays, int* i
 // It is known, and only computes with these operands.
 bool is_known(Recorder& recorder, const Request& wanted, int* into) {
   PyObject* callable = wanted.callable.object();
+  const bool draws = numpy::draws(callable);
   bool arrays = false;
-  for (Val value : wanted.args) {
+  for (const Val& value : wanted.args) {
+    PyObject* object = draws && &value == wanted.args.data() ? recorder.heap.real(value) : nullptr;
+    if (object != nullptr && numpy::is_generator(object)) {
+      arrays = true;
+      continue;
+    }
     if (!is_plain(recorder, value)) return false;
     arrays = arrays || has_array(recorder, value) || (value.is_const() && numpy::is_dtype(value.object()));
   }
@@ -188,9 +194,10 @@ bool start(Recorder& recorder, ShadowFrame& frame, Request wanted) {
   recorder.reads.owned(callable);
   if (compute(recorder, frame, callable, wanted.args, wanted.pops, wanted.names) != Invoke::kStarted) return false;
   frame.pending.finish = take_array;
-  if (into >= 0) {
+  const bool draws = numpy::draws(callable);
+  if (into >= 0 || draws) {
     Node& node = recorder.trace().nodes.back();
-    node.imm = reinterpret_cast<uintptr_t>(wanted.pushes == 0 ? Py_TYPE(Py_None) : numpy::library()->array);
+    if (!draws) node.imm = reinterpret_cast<uintptr_t>(wanted.pushes == 0 ? Py_TYPE(Py_None) : numpy::library()->array);
     numpy::attach_write(recorder.trace(), node);
   }
   if (wanted.pushes == 0) {

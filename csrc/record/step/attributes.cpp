@@ -13,6 +13,7 @@
 #include "cpython/keys.h"
 #include "cpython/lru_cache.h"
 #include "cpython/members.h"
+#include "numpy/library.h"
 #include "record/calls.h"
 #include "record/shared.h"
 #include "record/state/arrays.h"
@@ -153,6 +154,8 @@ Val builtin_method(Recorder& recorder, PyObject* descriptor, Val self) {
   PyTypeObject* type = &PyCFunction_Type;
   if (Py_TYPE(descriptor) == &PyWrapperDescr_Type) {
     type = cpython::method_wrapper_type();
+  } else if (numpy::draws(descriptor)) {
+    type = &PyMethod_Type;
   } else if ((reinterpret_cast<PyMethodDescrObject*>(descriptor)->d_method->ml_flags & METH_METHOD) != 0) {
     type = &PyCMethod_Type;
   }
@@ -304,7 +307,7 @@ Invoke bind(Lookup& lookup, PyObject* descriptor, Val object, Val type, PyObject
     Val function = Val::constant(descriptor);
     return found(lookup, object.is_null() ? function : bound_method(recorder, function, object));
   }
-  if (kind == &PyMethodDescr_Type || kind == &PyWrapperDescr_Type)
+  if (kind == &PyMethodDescr_Type || kind == &PyWrapperDescr_Type || numpy::draws(descriptor))
     return found(lookup, object.is_null() ? Val::constant(descriptor) : builtin_method(recorder, descriptor, object));
   if (kind == &PyClassMethod_Type) {
     PyObject* callable = classmethod_callable(descriptor);

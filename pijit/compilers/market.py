@@ -26,6 +26,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from weakref import WeakSet
 
 from pijit import _core, _varying_sizes, compilers
 from pijit._roots import root_of
@@ -235,7 +236,8 @@ class Market:
             offer.place.decline()
             return
         if won := [each for each in candidates if each[0] == winner]:
-            candidates, offer.has_won = won, True
+            candidates = won
+            _hurry_for(offer)
         elif self.automatic and offer.place.runs < _AGAIN and _kept_plans.any_winner():
             job = offer.job(partial(self._compile, offer))
             self._await_calls(offer.place, job)
@@ -467,20 +469,32 @@ class Market:
         _complete(offer.place)
 
 
-_HURRIED = 1.0  # seconds of the program
+_HURRIED = 1.0, 5.0  # seconds that calls wait: until it is known who won, and for each plan that has won
+_loaded: "WeakSet[_Offer]" = WeakSet()  # of those plans
 
 
 @cache
 def _hurry() -> None:
     """Who won in an earlier process wins time at once: calls give the first second of such work half of their time."""
     if _kept_plans.any_winner():
-        _core.hurry_compilers(_HURRIED)
+        _core.hurry_compilers(_HURRIED[0])
+
+
+def _hurry_for(offer: "_Offer") -> None:
+    """The plan that is loaded has won: calls wait as long for it in any case, and so it answers sooner."""
+    offer.has_won = True
+    _loaded.add(offer)
+    _core.hurry_compilers(_HURRIED[1])
 
 
 def _end(offer: "_Offer") -> None:
     """One of the compilations of an offer has ended."""
     offer.left -= 1
     if offer.left == 0:
+        if offer in _loaded:
+            _loaded.discard(offer)
+            if not _loaded:
+                _core.hurry_compilers(0)
         if offer.graph is not None:
             forget(offer.graph)
         _complete(offer.place)
@@ -508,7 +522,7 @@ def _begun(
     return Compilations(segment.partition, backend, replace(options, fold=False), priority)
 
 
-@dataclass
+@dataclass(eq=False)
 class _Offer:
     """A segment under one key, with what one native replay was given and gave.
 

@@ -75,14 +75,16 @@ def captured(
         kwargs: of the call.
         dynamic: False: every size is as it was in this call.
         decisions: "split": a decision on the data of a tensor splits the graph; "assume": it stays as a check.
-        types: False: values have no dtypes and sizes, which takes a tenth of the time; gradients are not computed.
+        types: False: values have no dtypes and sizes, which takes a tenth of the time; gradients are not computed, and
+            what torch loads at its first `vmap` and `jvp` has to be there.
     """
     check_recordable(fn, "graph.capture")
     found = leaves(fn, args, kwargs)
     things = known(fn, args, kwargs).values()
     before, enabled = _torch_objects.gradients(things), _torch_objects.gradients_enabled()
     modes = autocast.Modes.now()
-    transforms.prepare()
+    if types:
+        transforms.prepare()
     made, root = add_second(caller_of(fn))
     try:
         with unlimited(root):

@@ -19,6 +19,7 @@ from pijit.graph.build.forms_without_data import FORMS
 from pijit.graph.model import Graph, Node, Slice, Value, place_of, replaced, values_of
 from pijit.graph.model.branches import given, graphs_of, is_branch, kind_of, outputs_of
 from pijit.graph.run import bind
+from pijit.graph.symbolic_sizes import environment
 from pijit.graph.torch_calls import NUMBERS
 from pijit.graph.torch_run import torch_caller
 from pijit.graph.vocabulary.maths import OF_FLOATS
@@ -234,10 +235,9 @@ def _expression(size: Any) -> Any:
 class _Typing:
     def __init__(self, graph: Graph, asked: Asked, fixed: set[tuple[str, int]], forms: _Forms, equal: bool) -> None:
         from torch._subclasses.fake_tensor import FakeTensorMode
-        from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
         self._graph, self._asked = graph, asked
-        self._env = ShapeEnv(duck_shape=equal)
+        self._env = environment(equal)
         self._mode = FakeTensorMode(shape_env=self._env, allow_non_fake_inputs=True)
         self._mode.cache_enabled = False  # `_Forms` is one
         self._scope = _Scope()

@@ -8,6 +8,7 @@ from pijit.graph.model import Graph, Node, Value
 from pijit.graph.model.branches import all_nodes
 from pijit.graph.model.names import Names
 from pijit.graph.model.sizes import evaluate, symbols_in
+from pijit.graph.symbolic_sizes import environment
 from pijit.graph.torch_calls import NUMBERS
 
 _ROWS = {function: name for name, function in NUMBERS.items()}
@@ -58,9 +59,8 @@ class Sizes:
 
     def __init__(self, graph: Graph) -> None:
         from torch._subclasses.fake_tensor import FakeTensorMode
-        from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
-        self.env = ShapeEnv()
+        self.env = environment()
         self.mode = FakeTensorMode(shape_env=self.env, allow_non_fake_inputs=True)
         self.graph = graph
         self._known: dict[str, Any] = {name: self._free(name, seen) for name, seen in graph.symbols.items()}

@@ -9,6 +9,7 @@ from typing import Any
 from pijit import _torch_objects, passes
 from pijit._usage_errors import describe
 from pijit.errors import ExportError, UsageError
+from pijit.graph.build import transforms
 from pijit.graph.build.capture import captured
 from pijit.graph.model import Graph, Node, Value, replaced
 from pijit.graph.model.branches import is_branch
@@ -81,6 +82,7 @@ def check(made: Replacement) -> None:
     """
     import torch
 
+    transforms.prepare()
     made.forms()
     relative, absolute = made.tolerance
     first, second = made.pattern(*made.examples), made.replacement(*made.examples)

@@ -127,7 +127,7 @@ class GuardRows {
     py::list items, equal;
     for (uint32_t i = 0; i < guard.count; ++i) {
       items.append(constant(trace_.guard_items[guard.first + i]));
-      equal.append(trace_.guard_item_scalar[guard.first + i] != 0);
+      equal.append(trace_.is_scalar_item(guard.first + i));
     }
     row["items"] = items;
     row["items_equal"] = equal;

@@ -87,6 +87,22 @@ PyTypeObject* partial_type() noexcept {
   return type;
 }
 
+PyTypeObject* union_type() noexcept {
+  static PyTypeObject* const type = type_of("types", "UnionType");
+  return type;
+}
+
+PyObject* union_of(PyObject* types) noexcept {
+  if (PyTuple_GET_SIZE(types) < 2) return nullptr;
+  PyObject* made = Py_NewRef(PyTuple_GET_ITEM(types, 0));
+  for (Py_ssize_t i = 1; i < PyTuple_GET_SIZE(types) && made != nullptr; ++i) {
+    PyObject* wider = PyType_Type.tp_as_number->nb_or(made, PyTuple_GET_ITEM(types, i));
+    Py_SETREF(made, wider);
+    if (made != nullptr && Py_TYPE(made) != union_type()) Py_CLEAR(made);
+  }
+  return made;
+}
+
 void keep_classes(std::unordered_set<PyObject*>* addresses) {
   std::unordered_set<PyObject*> living, seen;
   for (PyObject* address : *addresses) {

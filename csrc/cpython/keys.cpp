@@ -36,7 +36,11 @@ bool is_native_key(PyObject* key) noexcept {
       if (!is_native_key(PyTuple_GET_ITEM(key, i))) return false;
     return true;
   }
-  if (type == &PyFunction_Type || type == &PyCFunction_Type || is_value_type(type)) return true;
+  return type == &PyFunction_Type || type == &PyCFunction_Type || is_value_type(type) || is_address_key(key);
+}
+
+bool is_address_key(PyObject* key) noexcept {
+  PyTypeObject* type = Py_TYPE(key);
   return type->tp_hash == PyBaseObject_Type.tp_hash && type->tp_richcompare == PyBaseObject_Type.tp_richcompare;
 }
 

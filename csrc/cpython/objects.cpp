@@ -64,7 +64,8 @@ Py_ssize_t index_at(PyDictKeysObject* keys, size_t slot) noexcept {
   return static_cast<Py_ssize_t>(static_cast<const int64_t*>(indices)[slot]);
 }
 
-// CPython's probing sequence. Index of the entry, kAbsent or kUndecided.
+// CPython's probing sequence. Index of the entry, kAbsent or kUndecided. By address: nothing is looked for in `key`.
+template <bool kByAddress = false>
 Py_ssize_t find_key(PyDictKeysObject* keys, PyObject* key, Py_hash_t hash) noexcept {
   const size_t mask = (size_t{1} << keys->dk_log2_size) - 1;
   auto perturb = static_cast<size_t>(hash);
@@ -79,7 +80,7 @@ Py_ssize_t find_key(PyDictKeysObject* keys, PyObject* key, Py_hash_t hash) noexc
           unicode ? reinterpret_cast<PyASCIIObject*>(found)->hash : DK_ENTRIES(keys)[index].me_hash;
       if (found == key) return index;
       if (found_hash == hash) {
-        const int equal = compare_keys(found, key);
+        const int equal = !kByAddress ? compare_keys(found, key) : is_native_key(found) ? 0 : -1;
         if (equal != 0) return equal > 0 ? index : kUndecided;
       }
     }
@@ -283,11 +284,12 @@ bool meets_native_keys(PyObject* dict, Py_hash_t hash) noexcept {
   }
 }
 
-int dict_lookup_same(PyObject* dict, PyObject* key, Py_hash_t hash, PyObject** value) noexcept {
-  auto* object = reinterpret_cast<PyDictObject*>(dict);
+namespace {
+
+// What a dict has at the index that find_key has given.
+int value_at(PyDictObject* object, Py_ssize_t index, PyObject** value) noexcept {
   PyDictKeysObject* keys = object->ma_keys;
   *value = nullptr;
-  const Py_ssize_t index = find_key(keys, key, hash);
   if (index < 0) return index == kAbsent ? 0 : -1;
   if (object->ma_values != nullptr) {
     *value = object->ma_values->values[index];
@@ -295,6 +297,18 @@ int dict_lookup_same(PyObject* dict, PyObject* key, Py_hash_t hash, PyObject** v
     *value = DK_IS_UNICODE(keys) ? DK_UNICODE_ENTRIES(keys)[index].me_value : DK_ENTRIES(keys)[index].me_value;
   }
   return *value != nullptr;
+}
+
+}  // namespace
+
+int dict_lookup_same(PyObject* dict, PyObject* key, Py_hash_t hash, PyObject** value) noexcept {
+  auto* object = reinterpret_cast<PyDictObject*>(dict);
+  return value_at(object, find_key(object->ma_keys, key, hash), value);
+}
+
+int dict_lookup_address(PyObject* dict, PyObject* key, PyObject** value) noexcept {
+  auto* object = reinterpret_cast<PyDictObject*>(dict);
+  return value_at(object, find_key<true>(object->ma_keys, key, PyBaseObject_Type.tp_hash(key)), value);
 }
 
 uint64_t odict_state(PyObject* odict) noexcept {

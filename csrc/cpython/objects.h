@@ -83,6 +83,8 @@ int dict_lookup_exact(PyObject* dict, PyObject* key, PyObject** value) noexcept;
 bool meets_native_keys(PyObject* dict, Py_hash_t hash) noexcept;
 // As dict_lookup_exact, for a key of any class, with this hash.
 int dict_lookup_same(PyObject* dict, PyObject* key, Py_hash_t hash, PyObject** value) noexcept;
+// As dict_lookup_exact, for a key that is_address_key: nothing is looked for in it, and it may be dead.
+int dict_lookup_address(PyObject* dict, PyObject* key, PyObject** value) noexcept;
 // Both of exactly the same immutable scalar type (int, float, complex, bool, None, Ellipsis, str, bytes) with the same
 // bits.
 bool same_scalar(PyObject* a, PyObject* b) noexcept;

@@ -432,9 +432,21 @@ void mark_scalars(Trace* trace) {
     return object != nullptr && std::binary_search(scalars.begin(), scalars.end(), object);
   };
   for (Guard& guard : trace->guards) guard.scalar = is_owned_scalar(guard.expected);
-  trace->guard_item_scalar.resize(trace->guard_items.size());
+  trace->item_kinds.resize(trace->guard_items.size());
   for (size_t i = 0; i < trace->guard_items.size(); ++i)
-    trace->guard_item_scalar[i] = is_owned_scalar(trace->guard_items[i]);
+    trace->item_kinds[i] = is_owned_scalar(trace->guard_items[i]) ? ItemKind::kScalar : ItemKind::kOther;
+  // A dict compares its keys by their values, also where the trace compares the object itself; not one that is walked.
+  sort_addresses(&trace->address_keys);
+  for (const Guard& guard : trace->guards) {
+    if (guard.op != GuardOp::kDict) continue;
+    for (uint32_t i = guard.first; i < guard.first + guard.count; i += 2) {
+      PyObject* key = trace->guard_items[i];
+      if (guard.aux == 0 && std::binary_search(owned.begin(), owned.end(), key))
+        trace->item_kinds[i] = ItemKind::kScalar;
+      if (std::binary_search(trace->address_keys.begin(), trace->address_keys.end(), key))
+        trace->item_kinds[i] = ItemKind::kAddress;
+    }
+  }
 }
 
 }  // namespace

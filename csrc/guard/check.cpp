@@ -31,7 +31,19 @@ bool is_same(PyObject* now, PyObject* expected, bool scalar) noexcept {
 }  // namespace
 
 bool is_item(const Trace& trace, uint32_t index, PyObject* now) noexcept {
-  return is_same(now, trace.guard_items[index], trace.guard_item_scalar[index] != 0);
+  return is_same(now, trace.guard_items[index], trace.is_scalar_item(index));
+}
+
+bool look_up_key(const Trace& trace, uint32_t index, PyObject* dict, PyObject** value) noexcept {
+  PyObject* key = trace.guard_items[index];
+  switch (trace.item_kinds[index]) {
+    case ItemKind::kScalar:
+      return cpython::dict_lookup_exact(dict, key, value) >= 0;
+    case ItemKind::kAddress:
+      return cpython::dict_lookup_address(dict, key, value) >= 0;
+    default:
+      return false;
+  }
 }
 
 namespace {
@@ -89,7 +101,7 @@ bool holds_all(const Trace& trace, const Guard& guard, PyObject* dict) noexcept 
   cpython::DictCursor cursor;
   PyObject *key, *value;
   for (uint32_t i = guard.first; i < guard.first + guard.count; i += 2)
-    if (trace.guard_item_scalar[i] == 0 || !cpython::dict_next(dict, &cursor, &key, &value) ||
+    if (trace.item_kinds[i] == ItemKind::kOther || !cpython::dict_next(dict, &cursor, &key, &value) ||
         !is_item(trace, i, key) || !is_item(trace, i + 1, value))
       return false;
   return true;
@@ -103,12 +115,12 @@ bool check_dict(const Trace& trace, const Guard& guard, PyObject* dict, Mismatch
   if (!holds && why == nullptr) return false;
   for (uint32_t i = guard.first; i < guard.first + guard.count; i += 2) {
     PyObject* value;
-    if (trace.guard_item_scalar[i] == 0) {  // a key that may be dead
+    if (trace.item_kinds[i] == ItemKind::kOther) {  // a key that may be dead
       if (why == nullptr) return false;
       holds = false;
       continue;
     }
-    if (cpython::dict_lookup_exact(dict, trace.guard_items[i], &value) < 0 || !is_item(trace, i + 1, value))
+    if (!look_up_key(trace, i, dict, &value) || !is_item(trace, i + 1, value))
       return fails_at_item(why, guard, i + 1, value);
   }
   if (holds) guard.number = version;
@@ -167,7 +179,7 @@ bool check_set(const Trace& trace, const Guard& guard, PyObject* set, Mismatch* 
   while (cpython::next_set_item(set, &position, &item) && is_item(trace, at, item)) ++at;
   if (at == guard.first + guard.count) return true;
   for (uint32_t i = guard.first; i < guard.first + guard.count; ++i)
-    if (!cpython::set_holds(set, trace.guard_items[i], trace.guard_item_scalar[i] != 0)) return false;
+    if (!cpython::set_holds(set, trace.guard_items[i], trace.is_scalar_item(i))) return false;
   return true;
 }
 

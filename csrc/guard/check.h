@@ -32,6 +32,8 @@ PyObject* subject_of(const Guard& guard, const Reg* regs) noexcept;
 bool has_layout(const Guard& guard, PyObject* subject) noexcept;
 // `now` is item `index` of Trace::guard_items: that object, or a scalar with the same bits. It may be null.
 bool is_item(const Trace& trace, uint32_t index, PyObject* now) noexcept;
+// The value that a dict has under that item, null: none. False: nothing can be looked for in the key.
+bool look_up_key(const Trace& trace, uint32_t index, PyObject* dict, PyObject** value) noexcept;
 
 // What a check saw where it failed. An explanation says that, and does not look again. Objects are borrowed.
 struct Mismatch {

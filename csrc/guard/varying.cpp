@@ -61,7 +61,7 @@ class Gone {
   bool takes(const Trace& trace, const Guard& guard) {
     if (!any() || !looks_at(guard)) return false;
     for (uint32_t i = guard.first; i < guard.first + guard.count; ++i)
-      add(trace.guard_items[i], trace.guard_item_scalar[i] != 0);
+      add(trace.guard_items[i], trace.is_scalar_item(i));
     if (row_of(guard.op).number == column::Number::dict) objects_.insert(reinterpret_cast<PyObject*>(guard.number));
     if (guard.op == GuardOp::kCell || guard.op == GuardOp::kSlot || guard.op == GuardOp::kIs)
       add(guard.expected, guard.scalar);
@@ -91,9 +91,8 @@ Miss learn_items(const Trace& trace, const Guard& guard, PyObject* dict, Varying
   for (uint32_t i = guard.first; i < guard.first + guard.count; i += 2) {
     PyObject* now = nullptr;
     PyObject* before = trace.guard_items[i + 1];
-    if (trace.guard_item_scalar[i] == 0 || cpython::dict_lookup_exact(dict, trace.guard_items[i], &now) < 0)
-      return Miss::kOther;
-    const bool scalar = trace.guard_item_scalar[i + 1] != 0;
+    if (!look_up_key(trace, i, dict, &now)) return Miss::kOther;
+    const bool scalar = trace.is_scalar_item(i + 1);
     if (is_item(trace, i + 1, now)) continue;
     if (!is_other(now, before, scalar)) return Miss::kOther;
     differs = true;
@@ -113,7 +112,7 @@ Miss learn_inline(const Trace& trace, const Guard& guard, PyObject* object, Vary
     return Miss::kOther;
   PyObject* name = cpython::shared_key(type, guard.aux);
   PyObject* before = trace.guard_items[guard.first];
-  const bool scalar = trace.guard_item_scalar[guard.first] != 0;
+  const bool scalar = trace.is_scalar_item(guard.first);
   if (name == nullptr || !is_other(values->values[guard.aux], before, scalar)) return Miss::kOther;
   gone->add(before, scalar);
   const bool varies = varying->miss(object, name);
@@ -138,7 +137,7 @@ Miss learn_slot(const Guard& guard, PyObject* object, Varying* varying, Gone* go
 Miss learn_size(const Trace& trace, const Guard& guard, PyObject* list, Varying* varying, Gone* gone) {
   for (uint32_t i = 0; i < guard.count; ++i)
     if (i >= PyList_GET_SIZE(list) || !is_item(trace, guard.first + i, PyList_GET_ITEM(list, i)))
-      gone->add(trace.guard_items[guard.first + i], trace.guard_item_scalar[guard.first + i] != 0);
+      gone->add(trace.guard_items[guard.first + i], trace.is_scalar_item(guard.first + i));
   return number_miss(varying->miss(list, Varying::sizes()));
 }
 
@@ -148,7 +147,7 @@ Miss learn_list(const Trace& trace, const Guard& guard, PyObject* list, Varying*
     return learn_size(trace, guard, list, varying, gone);
   for (uint32_t i = 0; i < guard.count; ++i) {
     PyObject *now = PyList_GET_ITEM(list, i), *before = trace.guard_items[guard.first + i];
-    const bool scalar = trace.guard_item_scalar[guard.first + i] != 0;
+    const bool scalar = trace.is_scalar_item(guard.first + i);
     if (is_item(trace, guard.first + i, now)) continue;
     if (!is_other(now, before, scalar)) return Miss::kOther;
     gone->add(before, scalar);

@@ -155,6 +155,7 @@ PyObject* part_of(const Origin& origin) noexcept {
     case Lead::kArgument:
     case Lead::kMade:
     case Lead::kTuple:
+    case Lead::kUnion:
     case Lead::kAddress:
       return nullptr;
     case Lead::kLiteral:

@@ -191,7 +191,7 @@ void TextParser::guard(uint32_t index) {
     read_.list([&] {
       const TextReader::Object item = read_.object();
       trace_.guard_items.push_back(item.object);
-      trace_.guard_item_scalar.push_back(item.literal);
+      trace_.item_kinds.push_back(item.literal ? ItemKind::kScalar : ItemKind::kOther);
     });
   }
   guard.count = static_cast<uint32_t>(trace_.guard_items.size()) - guard.first;

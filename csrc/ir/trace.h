@@ -186,6 +186,13 @@ struct Dropped {
   uint32_t epoch;
 };
 
+// How a guard compares an object that it names beside its subject.
+enum class ItemKind : uint8_t {
+  kOther,    // the object itself, which may be dead
+  kScalar,   // kept by `owned`: equal bits will do
+  kAddress,  // the key of a dict that equals nothing but itself, and may be dead
+};
+
 struct Trace;
 struct Segments;
 struct Tapes;
@@ -232,8 +239,9 @@ struct Trace {
   Vec<uint32_t> unread;    // inputs that a replay takes and nothing reads (filled by prepare_replays)
   Vec<uint32_t> emptied;   // the generators whose frames a replay empties, too (filled by prepare_replays)
 
-  Objects guard_items;             // borrowed; kept by owned or proven
-  Vec<uint8_t> guard_item_scalar;  // 1: that item is a scalar kept by `owned` (filled by finish_trace)
+  Objects guard_items;       // borrowed; kept by owned or proven
+  Vec<ItemKind> item_kinds;  // of guard_items (filled by finish_trace)
+  Objects address_keys;      // keys of dicts among them that compare by their address; may be dead
   Vec<uint32_t> outs;
   Vec<Virtual> virtuals;
   Vec<LogEntry> log;
@@ -280,14 +288,15 @@ struct Trace {
                              static_cast<const void*>(adapter_ops.data()), static_cast<const void*>(regs.data())})
       __builtin_prefetch(part);
   }
+  bool is_scalar_item(uint32_t index) const noexcept { return item_kinds[index] == ItemKind::kScalar; }
   // Every vector of rows that grows with what was recorded.
   static void each_vector(auto& trace, auto visit) {
     const auto all = [&](auto&... items) { (visit(items), ...); };
-    all(trace.fast_guards, trace.guards, trace.guard_items, trace.guard_item_scalar, trace.epochs, trace.nodes,
-        trace.adapter_ops, trace.operands, trace.outs, trace.releases, trace.regs, trace.pins, trace.retained,
-        trace.unread, trace.emptied, trace.virtuals, trace.log, trace.undone, trace.frame_states, trace.slots,
-        trace.snapshots, trace.sites, trace.followed, trace.heads, trace.owned, trace.kept, trace.exact, trace.dropped,
-        trace.detours, trace.no_exits);
+    all(trace.fast_guards, trace.guards, trace.guard_items, trace.item_kinds, trace.address_keys, trace.epochs,
+        trace.nodes, trace.adapter_ops, trace.operands, trace.outs, trace.releases, trace.regs, trace.pins,
+        trace.retained, trace.unread, trace.emptied, trace.virtuals, trace.log, trace.undone, trace.frame_states,
+        trace.slots, trace.snapshots, trace.sites, trace.followed, trace.heads, trace.owned, trace.kept, trace.exact,
+        trace.dropped, trace.detours, trace.no_exits);
   }
   // What the entry put into its object is still there.
   bool stands(uint32_t entry, uint32_t time) const noexcept { return undone.empty() || time < undone[entry]; }

@@ -250,6 +250,17 @@ uint64_t Descriptions::class_digest(PyTypeObject* type) {
   return all.value();
 }
 
+uint64_t Descriptions::types_in(PyObject* joined) {
+  const Ref types = Ref::steal(PyObject_GetAttrString(joined, "__args__"));
+  if (!types) PyErr_Clear();
+  Digest all("union");
+  for (Py_ssize_t i = 0; types && PyTuple_Check(types.get()) && i < PyTuple_GET_SIZE(types.get()); ++i) {
+    PyObject* each = PyTuple_GET_ITEM(types.get(), i);
+    all.add(PyType_Check(each) ? class_digest(reinterpret_cast<PyTypeObject*>(each)) : literal(each));
+  }
+  return all.value();
+}
+
 // What cannot change in the object; false: nobody knows what it holds.
 bool Descriptions::content(PyObject* object, uint64_t* digest) {
   PyTypeObject* base = base_in_c(Py_TYPE(object));
@@ -260,6 +271,7 @@ bool Descriptions::content(PyObject* object, uint64_t* digest) {
         &PyMethod_Type, &PyContextVar_Type, cpython::default_dict_type(), cpython::partial_type()})
     if (base == type) return true;
   if (adapter != nullptr && adapter->is_tensor(object)) return true;
+  if (Py_TYPE(object) == cpython::union_type()) return *digest = types_in(object), true;
   if (cpython::is_cache(Py_TYPE(object))) {
     PyObject* function = Py_TYPE(object) == cpython::lru_cache_type() ? cpython::cached_function(object) : nullptr;
     if (function != nullptr && PyFunction_Check(function)) *digest = this->function(function);

@@ -27,6 +27,7 @@ class Descriptions {
   uint64_t function(PyObject* object);
   uint64_t descriptor(PyObject* object);
   uint64_t own_members(PyTypeObject* type);
+  uint64_t types_in(PyObject* joined);  // in `int | str`
   bool content(PyObject* object, uint64_t* digest);
 
   const std::string& name_of(PyTypeObject* type);

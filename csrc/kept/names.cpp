@@ -56,6 +56,7 @@ class Names final : public KeptNames {
   bool lead(PyObject* object, const Origin& origin, KeptObject* line, int depth);
   bool make(PyObject* object, KeptObject* line, int depth);
   bool make_tuple(PyObject* object, KeptObject* line, int depth);
+  bool make_union(PyObject* object, KeptObject* line, int depth);
   std::string name_address(PyObject* number, PyObject* object);
   bool leads(const Origin& origin, PyObject* object) const;
   bool find(PyObject* object, Origin* origin);
@@ -156,6 +157,15 @@ bool Names::make_tuple(PyObject* object, KeptObject* line, int depth) {
   return by.has_value();
 }
 
+bool Names::make_union(PyObject* object, KeptObject* line, int depth) {
+  const Ref types = Ref::steal(PyObject_GetAttrString(object, "__args__"));
+  if (!types) return PyErr_Clear(), false;
+  const std::optional<uint32_t> of = add(types.get(), depth + 1);
+  line->part = Lead::kUnion;
+  line->of = of.value_or(0);
+  return of.has_value();
+}
+
 // An object that nothing leads to, and that can be made anew.
 bool Names::make(PyObject* object, KeptObject* line, int depth) {
   if (is_literal(object)) {
@@ -165,6 +175,7 @@ bool Names::make(PyObject* object, KeptObject* line, int depth) {
   }
   PyTypeObject* type = Py_TYPE(object);
   if (PyTuple_CheckExact(object) && PyTuple_GET_SIZE(object) > 0) return make_tuple(object, line, depth);
+  if (type == cpython::union_type()) return make_union(object, line, depth);
   if (!cpython::is_value_type(type) && !PyRange_Check(object)) return false;
   line->part = Lead::kMade;
   line->key = Ref::steal(PyObject_Str(object));
@@ -394,7 +405,8 @@ void Names::add_conditions(uint32_t at) {
 std::string Names::lines() {
   for (uint32_t i = 0; i < objects_.size(); ++i) add_conditions(i);
   for (const KeptObject& line : lines_)  // one that is made is at no other place
-    if (line.part == Lead::kTuple && !line.also.empty()) fail("a tuple that stands at another place, too");
+    if ((line.part == Lead::kTuple || line.part == Lead::kUnion) && !line.also.empty())
+      fail("a tuple or union that stands at another place, too");
   std::string text;
   for (size_t i = 0; i < lines_.size(); ++i) text += kept_object_text(i, lines_[i]);
   return text;

@@ -5,6 +5,7 @@
 #include <unordered_set>
 
 #include "adapter.h"
+#include "cpython/classes.h"
 #include "cpython/keys.h"
 #include "cpython/objects.h"
 #include "guard/check.h"
@@ -101,6 +102,13 @@ class Finder {
     owned.push_back(std::move(made));
     return owned.back().get();
   }
+  PyObject* united(PyObject* types) {
+    if (!PyTuple_CheckExact(types)) return nullptr;
+    Ref made = Ref::steal(cpython::union_of(types));
+    if (!made) return PyErr_Clear(), nullptr;
+    owned.push_back(std::move(made));
+    return owned.back().get();
+  }
   PyObject* number_of(PyObject* object) {
     if (cpython::is_scalar(object) && !cpython::is_singleton(object)) return nullptr;
     Ref made = Ref::steal(PyLong_FromVoidPtr(object));
@@ -115,6 +123,7 @@ class Finder {
     const bool begins = row_of(step.part).begins;
     if (!begins && step.of >= objects.size()) return nullptr;
     if (step.part == Lead::kMade) return make(objects[step.of], step.key.get());
+    if (step.part == Lead::kUnion) return united(objects[step.of]);
     if (step.part == Lead::kAddress) return number_of(objects[step.of]);
     const bool by_object = row_of(step.part).key == LeadKey::kObject;
     if (by_object && step.by >= objects.size()) return nullptr;
@@ -189,18 +198,20 @@ bool Reviver::renew_names(Guard& guard, const std::vector<PyObject*>& names) {
   return index >= 0;
 }
 
-// The guard compares items under scalars itself. Under other keys it does not look: if all is as it was in the other
-// process, the tag says from here on that nothing has changed. Else no call passes the guard.
+// The guard compares items under scalars and addresses itself. Under other keys it does not look: if all is as it was in
+// the other process, the tag says from here on that nothing has changed. Else no call passes the guard.
 void Reviver::renew_items(Guard& guard, PyObject* dict) {
   const auto first = trace_.guard_items.begin() + guard.first;
-  bool scalars = true, same = dict != nullptr && PyDict_Check(dict);
+  bool compares = true, same = dict != nullptr && PyDict_Check(dict);
   for (uint32_t i = 0; same && i + 1 < guard.count; i += 2) {
     PyObject *key = first[i], *value = nullptr, *wanted = first[i + 1];
-    scalars &= key != nullptr && cpython::is_scalar(key);
+    const bool by_address = key != nullptr && !cpython::is_scalar(key) && cpython::is_address_key(key);
+    if (by_address) trace_.address_keys.push_back(key);
+    compares &= by_address || (key != nullptr && cpython::is_scalar(key));
     same = key != nullptr && cpython::dict_lookup(dict, key, &value) >= 0;
     same = same && (value == wanted || (value != nullptr && wanted != nullptr && cpython::same_scalar(value, wanted)));
   }
-  if (same && !scalars) guard.number = cpython::dict_version(dict);
+  if (same && !compares) guard.number = cpython::dict_version(dict);
 }
 
 // A dict that is guarded as a whole has to be the same as a whole; of another one the guard compares the items itself.

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 def _environments() -> "type[ShapeEnv]":
     from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
-    class Environment(ShapeEnv):  # type: ignore[misc]
+    class Environment(ShapeEnv):
         def _get_user_frame(self) -> None:
             """Nobody: pijit tells lines from its own nodes.
 

@@ -310,6 +310,58 @@ results = [f(torch.ones(2)) for _ in range(3)]
 tell(*results)
 """
 
+# Tables whose keys are classes, a key that the trace also compares as an object, and unions of types. The second
+# process may have more in its tables.
+TABLES = """
+import copy
+import dataclasses
+
+
+class First:
+    number = 1
+
+
+class Second(First):
+    number = None
+
+
+class Field:
+    __slots__ = ("kind", "mode")
+
+    def __init__(self):
+        self.kind, self.mode = int | None, "fast"
+
+
+field = Field()
+factors = {First: 2.0, Second: 3.0}
+modes = {"fast": 4.0}
+things = [First(), Second()]
+
+
+@pijit.jit
+def f(x):
+    seen = {}
+    for thing in things:
+        x = x * factors[type(thing)]
+        if isinstance(thing, Second | str):
+            x = x + 1
+        if isinstance(thing.number, field.kind):
+            x = x + 2
+        x = x * modes[field.mode] + (id(field.mode) in seen)
+        seen[id(field.mode)] = field.mode
+    return x, field.kind, copy.deepcopy(field.mode)
+
+
+# more
+results = [f(torch.ones(2)), f(torch.zeros(2)), f(torch.ones(2))]
+tell(*results)
+"""
+MORE_IN_TABLES = """
+factors[str] = 5.0
+factors[type("Later", (), {})] = 6.0
+modes["slow"] = 7.0
+"""
+
 # What is replayed in the second process from the first call on.
 REPLAYED = {
     "modules": MODULES,
@@ -350,6 +402,12 @@ CHANGES = [
     (DEEP_COPY, "results +=", "config.mixed = config.mixed + (config.names,)\nresults +="),
     (DEEP_COPY, "results +=", "config.sizes[1] = 5\nresults +="),
     (DEEP_COPY, "class Config:", "class Config:\n    def __deepcopy__(self, memo):\n        return self\n"),
+    (TABLES, "int | None", "str | None"),
+    (TABLES, "int | None", "float | None"),
+    (TABLES, "Second | str", "First | str"),
+    (TABLES, "# more", "factors[Second] = 5.0"),
+    (TABLES, "# more", "modes['fast'] = 5.0"),
+    (TABLES, "# more", "del modes['fast']\nmodes['fa' + 'st'] = 6.0"),
     (OF_FUNCTIONS, "range(1, 7, 2)", "range(1, 7, 3)"),
     (OF_FUNCTIONS, "eps=1e-3", "eps=1e-1"),
     (OF_FUNCTIONS, "torch.nn.functional.layer_norm, normal", "lambda x, **options: x + options['eps'], normal"),
@@ -527,6 +585,8 @@ tell(results)
 # What each case runs in the first process, in the second, and so on, with a cache of its own.
 CASES: dict[str, list[list[str]]] = {
     **{name: [[program], [program]] for name, program in REPLAYED.items()},
+    "tables": [[TABLES], [TABLES]],
+    "more in tables": [[TABLES], [TABLES.replace("# more", MORE_IN_TABLES)]],
     "training": [[TRAINING], [TRAINING]],
     "changed before the call": [[CHANGED], [CHANGED]],
     "there before the call": [[LATER], [LATER]],
@@ -585,7 +645,10 @@ def test_the_second_process_records_nothing(name: str, ran: dict[str, Ran]) -> N
     assert second["replays"] >= first["replays"] + first["records"]
 
 
-@pytest.mark.parametrize(("name", "hits"), [("changed before the call", 2), ("there before the call", 1)])
+@pytest.mark.parametrize(
+    ("name", "hits"),
+    [("changed before the call", 2), ("there before the call", 1), ("tables", 2), ("more in tables", 2)],
+)
 def test_what_is_another_at_the_first_call_is_found_then(name: str, hits: int, ran: dict[str, Ran]) -> None:
     """Where jit has found nothing, or other objects, the call looks again."""
     ran[name].check()

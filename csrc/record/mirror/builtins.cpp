@@ -181,7 +181,7 @@ void build_builtin_table() {
   find_group_class();
   add_exception_inits();
   cpython::partial_type();  // these import, so not while recording
-  union_type();
+  cpython::union_type();
   deque_iterator_type();
   cpython::default_dict_type();
   namespace_type();

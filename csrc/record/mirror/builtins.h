@@ -93,7 +93,6 @@ int write_function_attribute(Recorder& recorder, Val function, PyObject* name, V
 // What a SimpleNamespace keeps its attributes in; Null: not known.
 Val namespace_dict(Recorder& recorder, Val space);
 
-PyTypeObject* union_type();  // of int | str
 bool is_lock(PyTypeObject* type) noexcept;
 
 // A call that only computes, of any result: an object that nobody else has, or that it only finds (opaque.cpp).

@@ -12,6 +12,7 @@
 
 #include "adapter.h"
 #include "common/imports.h"
+#include "cpython/classes.h"
 #include "cpython/keys.h"
 #include "cpython/lru_cache.h"
 #include "record/mirror/builtins.h"
@@ -62,12 +63,12 @@ bool joins_as_type(Recorder& recorder, Val value) {
   PyTypeObject* type = recorder.heap.type_of(value);
   if (value.is_const() && PyType_Check(value.object())) type = Py_TYPE(value.object());
   if (type == nullptr ||
-      (type != &Py_GenericAliasType && type != union_type() && !PyType_IsSubtype(type, &PyType_Type)))
+      (type != &Py_GenericAliasType && type != cpython::union_type() && !PyType_IsSubtype(type, &PyType_Type)))
     return false;
   PyObject* method = recorder.reads.lookup_type(type, name);
   if (!recorder.live() || method == nullptr || Py_TYPE(method) != &PyWrapperDescr_Type) return false;
   PyTypeObject* owner = reinterpret_cast<PyDescrObject*>(method)->d_type;
-  return owner == &PyType_Type || owner == &Py_GenericAliasType || owner == union_type();
+  return owner == &PyType_Type || owner == &Py_GenericAliasType || owner == cpython::union_type();
 }
 
 }  // namespace

@@ -60,7 +60,7 @@ Invoke builtin_isinstance(Recorder& recorder, ShadowFrame& frame, Arguments& arg
   }
   if (recorder.heap.type_of(args.values[1]) != &PyTuple_Type || !try_items(recorder, args.values[1], &classes)) {
     // A union type, X | Y: its members.
-    if (single == nullptr || Py_TYPE(single) != union_type()) return Invoke::kUnknown;
+    if (single == nullptr || Py_TYPE(single) != cpython::union_type()) return Invoke::kUnknown;
     Ref members = Ref::steal(PyObject_GetAttrString(single, "__args__"));
     if (!members) return Invoke::kUnknown;
     recorder.reads.owned(single);  // another union may be made at its address

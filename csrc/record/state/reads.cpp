@@ -141,7 +141,10 @@ bool ReadSet::guard_item(PyObject* dict, PyObject* key, PyObject* value) {
   if (items.size() % 2 != 0) return true;
   for (size_t i = 0; i < items.size(); i += 2)
     if (items[i] == key) return true;
-  if (cpython::is_scalar(key)) owned(key);
+  if (cpython::is_scalar(key))
+    owned(key);
+  else if (cpython::is_address_key(key))
+    trace().address_keys.push_back(key);
   if (value != nullptr && cpython::is_scalar(value)) owned(value);
   const size_t most = facts.get(dict, FactKind::kWrittenKeys) != nullptr ? 2 * kMaxGuarded + 2 : 64;
   if (items.size() < most) {

@@ -45,11 +45,6 @@ PyObject* classmethod_callable(PyObject* descriptor) {
   return reinterpret_cast<Layout*>(descriptor)->callable;
 }
 
-PyTypeObject* union_type() {
-  static PyTypeObject* const type = find_type("types", "UnionType");
-  return type;
-}
-
 namespace {
 
 // Some attributes of its instances are not in their __dict__.
@@ -648,7 +643,7 @@ Invoke find_attribute(Recorder& recorder, ShadowFrame& frame, Val object, PyObje
   if ((getter == PyType_Type.tp_getattro || is_of_pybind(type)) && object.is_const())
     return type_attribute(lookup, object, name);
   // int | str: generic but for the names that it has of its class
-  if (type == union_type() && object.is_const() && !has_name(name, "__module__"))
+  if (type == cpython::union_type() && object.is_const() && !has_name(name, "__module__"))
     return generic_attribute(lookup, object, name);
   // list[str]: what it is made of
   if (type == &Py_GenericAliasType && object.is_const() && (has_name(name, "__origin__") || has_name(name, "__args__")))

@@ -109,8 +109,8 @@ class Config:
         loops: what becomes of a loop: "auto", a short one is recorded whole, and a long one gets traces of its own,
             each of which takes a turn or a few; "body", each gets such traces; "unroll", all of it is recorded. With
             the first two a call goes on natively where a trace was left, too: at a branch on data, say.
-        number_loops: calls whose loops compute with numbers of Python, and that no trace takes or that make many turns, run
-            as a program over native registers (docs/scalar_loops.md).
+        number_loops: calls whose loops compute with numbers of Python, and that no trace takes or that make many turns,
+            run as a program over native registers (docs/scalar_loops.md).
         memory_limit: bytes that all traces may have together, 1 GiB by default; over it, those that were replayed least
             for their size make room, and come back by being recorded; 0: any number.
         constant_propagation: what is read of configuration is a constant behind one guard; without it each branch on

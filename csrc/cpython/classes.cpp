@@ -92,13 +92,12 @@ PyTypeObject* union_type() noexcept {
   return type;
 }
 
-PyObject* union_of(PyObject* types) noexcept {
-  if (PyTuple_GET_SIZE(types) < 2) return nullptr;
-  PyObject* made = Py_NewRef(PyTuple_GET_ITEM(types, 0));
-  for (Py_ssize_t i = 1; i < PyTuple_GET_SIZE(types) && made != nullptr; ++i) {
-    PyObject* wider = PyType_Type.tp_as_number->nb_or(made, PyTuple_GET_ITEM(types, i));
-    Py_SETREF(made, wider);
-    if (made != nullptr && Py_TYPE(made) != union_type()) Py_CLEAR(made);
+Ref union_of(PyObject* types) noexcept {
+  if (PyTuple_GET_SIZE(types) < 2) return Ref();
+  Ref made = Ref::borrow(PyTuple_GET_ITEM(types, 0));
+  for (Py_ssize_t i = 1; i < PyTuple_GET_SIZE(types); ++i) {
+    made = Ref::steal(PyType_Type.tp_as_number->nb_or(made.get(), PyTuple_GET_ITEM(types, i)));
+    if (!made || Py_TYPE(made.get()) != union_type()) return Ref();
   }
   return made;
 }

@@ -3,6 +3,7 @@
 #include <unordered_set>
 
 #include "common/python.h"
+#include "common/ref.h"
 
 namespace pijit::cpython {
 
@@ -26,8 +27,8 @@ PyTypeObject* default_dict_type() noexcept;
 PyTypeObject* partial_type() noexcept;
 // The class of `int | str`. Imports at first.
 PyTypeObject* union_type() noexcept;
-// The union of the types in a tuple, as `|` makes it of them; a new reference, or null with an error. No class is asked.
-PyObject* union_of(PyObject* types) noexcept;
+// The union of the types in a tuple, as `|` makes it of them, or null, perhaps with an error. No class is asked.
+Ref union_of(PyObject* types) noexcept;
 // A class of dicts, and not one of the program's.
 inline bool is_builtin_dict(PyTypeObject* type) noexcept {
   return type == &PyDict_Type || type == &PyODict_Type || type == default_dict_type();

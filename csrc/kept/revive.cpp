@@ -104,7 +104,7 @@ class Finder {
   }
   PyObject* united(PyObject* types) {
     if (!PyTuple_CheckExact(types)) return nullptr;
-    Ref made = Ref::steal(cpython::union_of(types));
+    Ref made = cpython::union_of(types);
     if (!made) return PyErr_Clear(), nullptr;
     owned.push_back(std::move(made));
     return owned.back().get();

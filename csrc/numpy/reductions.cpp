@@ -19,9 +19,9 @@
 namespace pijit::numpy {
 namespace {
 
-constexpr int kErrors = FE_DIVBYZERO | FE_OVERFLOW | FE_UNDERFLOW | FE_INVALID;
-constexpr Py_ssize_t kMostElements = 4096;  // NumPy looks at no more than its buffer has at once
-constexpr size_t kMostOperands = 7;         // array, axis, dtype, out, keepdims, initial, where
+constexpr int kFlagsOfRows = FE_DIVBYZERO | FE_OVERFLOW | FE_UNDERFLOW | FE_INVALID;
+constexpr Py_ssize_t kLongestRow = 4096;  // NumPy looks at no more than its buffer has at once
+constexpr size_t kOperandsOfReduce = 7;   // array, axis, dtype, out, keepdims, initial, where
 
 // How a row begins.
 enum class Start : uint8_t { kUnknown, kZero, kNegativeZero, kFirst };
@@ -84,24 +84,24 @@ bool is_right(PyObject* object, int loop, Start start) noexcept {
   return same_bits(reduced(*as_ufunc(object), loop, start, zeros, one), PyFloat_AsDouble(result.get()));
 }
 
-struct Row {
+struct RowLoop {
   int loop = -1;
   Start start = Start::kUnknown;
 };
 
 // Of a sum, product, maximum or minimum.
-Row row_loop(PyObject* object) noexcept {
-  static auto& known = *new std::unordered_map<PyObject*, Row>;
+RowLoop row_loop(PyObject* object) noexcept {
+  static auto& known = *new std::unordered_map<PyObject*, RowLoop>;
   const auto found = known.find(object);
   if (found != known.end()) return found->second;
-  Row made;
+  RowLoop made;
   const std::string_view name = as_ufunc(object)->name;
   if (name == "add" || name == "multiply" || name == "maximum" || name == "minimum")
     made.loop = loop_of_doubles(*as_ufunc(object));
   const SavedError error;
   for (Start start : {Start::kFirst, Start::kZero, Start::kNegativeZero})
     if (made.loop >= 0 && made.start == Start::kUnknown && is_right(object, made.loop, start)) made.start = start;
-  std::feclearexcept(kErrors);
+  std::feclearexcept(kFlagsOfRows);
   known.emplace(new_reference(object), made);
   return made;
 }
@@ -127,12 +127,12 @@ PyObject* scalar_of(void* value, int dtype) noexcept {
 // False: NumPy is to be called.
 bool reduce_row(PyObject* ufunc, PyObject* array, double* out) noexcept {
   const Py_ssize_t count = elements_in_row(array);
-  const Row row = row_loop(ufunc);
-  if (count < 1 || count > kMostElements || row.start == Start::kUnknown) return false;
-  if (std::fetestexcept(kErrors) != 0) std::feclearexcept(kErrors);
+  const RowLoop row = row_loop(ufunc);
+  if (count < 1 || count > kLongestRow || row.start == Start::kUnknown) return false;
+  if (std::fetestexcept(kFlagsOfRows) != 0) std::feclearexcept(kFlagsOfRows);
   *out = reduced(*as_ufunc(ufunc), row.loop, row.start, reinterpret_cast<const double*>(as_array(array)->data), count);
-  const int errors = std::fetestexcept(kErrors);
-  if (errors != 0) std::feclearexcept(kErrors);
+  const int errors = std::fetestexcept(kFlagsOfRows);
+  if (errors != 0) std::feclearexcept(kFlagsOfRows);
   return errors == 0 || !tells_of(errors);
 }
 
@@ -168,7 +168,7 @@ bool is_named(PyObject* name, const char* text) noexcept {
 }  // namespace
 
 Reduction::Reduction(PyObject* callable, PyObject* names, size_t operands) noexcept : names_(names), count_(operands) {
-  if (operands == 0 || operands > kMostOperands + 1) return;
+  if (operands == 0 || operands > kOperandsOfReduce + 1) return;
   if (is_mean(callable)) {
     kind_ = Kind::kMean;
   } else if (PyCFunction_CheckExact(callable) && PyCFunction_GET_SELF(callable) != nullptr &&
@@ -231,10 +231,10 @@ PyObject* Reduction::mean(PyObject* array, PyObject* axis) const noexcept {
   for (int i = 0; i < made.nd; ++i) count *= made.sizes[i];
   auto* elements = reinterpret_cast<double*>(made.data);
   const auto divisor = static_cast<double>(from.sizes[at]);
-  if (std::fetestexcept(kErrors) != 0) std::feclearexcept(kErrors);
+  if (std::fetestexcept(kFlagsOfRows) != 0) std::feclearexcept(kFlagsOfRows);
   for (Py_ssize_t i = 0; i < count; ++i) elements[i] /= divisor;
-  const int errors = std::fetestexcept(kErrors);
-  if (errors != 0) std::feclearexcept(kErrors);
+  const int errors = std::fetestexcept(kFlagsOfRows);
+  if (errors != 0) std::feclearexcept(kFlagsOfRows);
   return errors == 0 || !tells_of(errors) ? sum.release() : nullptr;
 }
 
@@ -251,8 +251,8 @@ PyObject* Reduction::run(PyObject* const* operands) const noexcept {
     return PyErr_Clear(), kind_ == Kind::kMean ? mean(array, axis) : nullptr;
   if (kind_ == Kind::kMean) {
     result /= static_cast<double>(as_array(array)->sizes[0]);
-    const int errors = std::fetestexcept(kErrors);
-    if (errors != 0) std::feclearexcept(kErrors);
+    const int errors = std::fetestexcept(kFlagsOfRows);
+    if (errors != 0) std::feclearexcept(kFlagsOfRows);
     if (errors != 0 && tells_of(errors)) return nullptr;
   }
   PyObject* made = scalar_of(&result, kDouble);

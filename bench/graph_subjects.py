@@ -25,8 +25,8 @@ sys.path += [str(TESTS / "graph"), str(TESTS / "formats")]
 CLOSE = 1e-4  # relative to the largest number of a tensor, if that is above 1
 EXACT = ("fx", "exported_program")
 FORMATS = (*EXACT, "onnx", "jax")
-# In what a model raises whose sizes take another way than those of the capture; the last is of torch.export.
-REFUSES = ("check", "decides", "another way", "Guard failed")
+# In what a model raises whose sizes take another way than those of the capture; the last two are of torch.export.
+REFUSES = ("check", "decides", "another way", "Guard failed", "Runtime assertion failed")
 # How decisions are captured: the first way in which a graph is whole.
 WAYS = ("split", "keep", "assume")
 

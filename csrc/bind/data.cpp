@@ -405,6 +405,11 @@ class TraceData {
     row["aux"] = node.aux;
     row["frame"] = frames_.of(node);
     row["handled"] = frames_.is_handled(node);
+    if ((node.op == Op::kGuardBool || node.op == Op::kGuardIs) && node.site < trace_.sites.size()) {
+      const Site& site = trace_.sites[node.site];
+      row["code"] = object_of(reinterpret_cast<PyObject*>(site.code));
+      row["instruction"] = site.instruction;
+    }
     if (node.op == Op::kLoopHead) row["head"] = head(trace_.heads[node.imm], node);
     return row;
   }

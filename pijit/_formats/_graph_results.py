@@ -12,12 +12,13 @@ def needed(graph: Graph, size_checks: bool = False) -> list[Node]:
 
     Args:
         graph: where they stand.
-        size_checks: those that decisions on sizes are checked with, too. What is assumed of data is none of them.
+        size_checks: those that decisions on sizes are checked with, too, and those behind which a program raises. What
+            is assumed of data is none of them.
     """
     wanted = {value.name for value in values_of(graph.outputs)} | {value.name for _, value in graph.updates}
     kept = []
     for node in reversed(graph.nodes):
-        is_check = size_checks and node.op == "check" and not node.origin
+        is_check = size_checks and node.op == "check" and node.origin in {"", "python::raises"}
         if is_check or any(value is not None and value.name in wanted for value in node.results):
             wanted.update(value.name for value in node.operands)
             kept.append(node)

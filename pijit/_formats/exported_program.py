@@ -11,6 +11,7 @@ Decisions on data and loops are torch's `cond` and `while_loop`. Their gradients
 no turn is zero (torch 2.13).
 """
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -21,8 +22,8 @@ from pijit._formats._whole_graph import check_whole
 from pijit._formats.fx import check_branches
 from pijit._formats.fx.branches import BranchLowering
 from pijit.errors import ExportError
-from pijit.graph.build.forms_without_data import RECURRENT
-from pijit.graph.model import Graph, Value
+from pijit.graph.build.forms_without_data import LOSSES, PACKED, RECURRENT
+from pijit.graph.model import Graph, Node, Value, place_of
 from pijit.graph.model.branches import all_nodes, check_dtypes, check_turns, has_branches, is_branch
 from pijit.graph.model.sizes import example_shape, folded
 from pijit.graph.torch_calls import function_at
@@ -57,7 +58,7 @@ def make(graph: Graph, *, dynamic: Any = None) -> Any:
         graph = folded(graph)
     leaves, structure = tree_flatten(graph.outputs)
     flat = tuple(leaf if isinstance(leaf, Value | int | float) else None for leaf in leaves)
-    module = BranchLowering(replace(graph, outputs=flat), NAME).module()
+    module = BranchLowering(replace(_without_lengths(graph), outputs=flat), NAME).module()
     examples = tuple(_example(value, graph) for value in graph.inputs)
     named, left = ([_dimensions(value, graph, named=named) for value in graph.inputs] for named in (True, False))
     try:
@@ -75,6 +76,20 @@ def make(graph: Graph, *, dynamic: Any = None) -> Any:
         _check_free(graph, program)
     program.module_call_graph[0].signature.out_spec = structure
     return program
+
+
+def _without_lengths(graph: Graph) -> Graph:
+    """Torch pads sequences to a length that is a number; the length of the longest one is its default."""
+    makers = {value.name: node for node in graph.nodes for value in node.results if value is not None}
+
+    def changed(node: Node) -> Node:
+        length = node.arguments.get("length") if node.op == "pad_sequences" else None
+        maker = makers.get(length.name) if isinstance(length, Value) else None
+        if maker is None or maker.op != "size" or maker.arguments["x"] != node.arguments["counts"]:
+            return node
+        return replace(node, arguments={name: each for name, each in node.arguments.items() if name != "length"})
+
+    return replace(graph, nodes=tuple(map(changed, graph.nodes)))
 
 
 def write(made: Any, path: Path) -> None:
@@ -115,24 +130,39 @@ def _program(module: Any, examples: tuple[Any, ...], shapes: list[Any]) -> Any:
 
 @contextmanager
 def _turns_are_free() -> Iterator[None]:
-    """Torch takes the sizes of recurrent layers from forms of pijit; its own go through all turns and so fix them."""
-    operators = [(function_at(path), form) for path, form in RECURRENT.items()]
+    """Torch takes the sizes of recurrent layers from forms of pijit; its own go through all turns and so fix them.
+
+    So it does for sequences of several lengths, of which it has no form without data.
+    """
+    import torch
+
+    composite = torch._C.DispatchKey.CompositeImplicitAutograd
+    operators = [(function_at(path), form) for path, form in {**RECURRENT, **PACKED, **LOSSES}.items()]
     known = [dict(operator.py_kernels) for operator, _ in operators]
     for operator, form in operators:
-        operator.py_kernels.update(dict.fromkeys(operator.py_kernels, form))
+        operator.py_kernels.update(dict.fromkeys({*operator.py_kernels, composite}, form))
         operator._dispatch_cache.clear()
     try:
         yield
     finally:
         for (operator, _), kernels in zip(operators, known, strict=True):
+            operator.py_kernels.clear()
             operator.py_kernels.update(kernels)
             operator._dispatch_cache.clear()
+
+
+def _place(graph: Graph, said: str) -> str:
+    """The user's line, where torch says in which one it was."""
+    found = re.search(r'Original traceback:\s+File "([^"]+)", line (\d+)', said)
+    nodes = all_nodes(graph) if found is not None else ()
+    return next((place_of(each) for each in nodes if found and (each.file, str(each.line)) == found.groups()), "")
 
 
 def _failed(graph: Graph, error: Exception) -> ExportError:
     said = str(error).strip().partition("\n")[0]
     return ExportError(
-        f"torch.export does not take the graph of {graph.name!r}: {type(error).__name__}: {said}; {_FREE}"
+        f"{_place(graph, str(error))}torch.export does not take the graph of {graph.name!r}: {type(error).__name__}: "
+        f"{said}; {_FREE}"
     )
 
 

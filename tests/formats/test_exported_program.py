@@ -220,3 +220,16 @@ def test_what_torch_does_not_write_is_an_error_of_the_export(tmp_path):
     with pytest.raises(ExportError, match=r"torch\.export\.save does not write this program: .*round.*path="):
         pijit.export(graph, format="exported_program", path=tmp_path / "no.pt2")
     assert not list(tmp_path.iterdir())
+
+
+def test_a_decision_on_a_size_that_data_decides_is_a_check() -> None:
+    def chosen(x):
+        found = x[x > 0]
+        return found.sum() if found.shape[0] > 2 else x.sum() * 3
+
+    x = torch.arange(12.0).reshape(3, 4) - 3
+    program = pijit.export(chosen, x, format="exported_program").module()
+    for given in (x, x + 2, torch.ones(5, 4)):
+        assert torch.equal(program(given), chosen(given))
+    with pytest.raises(RuntimeError, match="assertion"):
+        program(-torch.ones(3, 4))

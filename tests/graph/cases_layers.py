@@ -309,20 +309,29 @@ LAYERS: dict[str, list[dict[str, Any]]] = {
 
 
 def _recurrent(name: str) -> list[dict[str, Any]]:
-    """Layers of a recurrent row: one, two in both directions, the batch first, without a bias."""
+    """Layers of a recurrent row: one, two in both directions, the batch first, without a bias, of packed sequences."""
     gates = {"lstm": 4, "gru": 3}.get(name, 1)
 
-    def case(layers: int, bidirectional: bool, bias: bool, batch_first: bool, dtype: str = "float32") -> dict[str, Any]:
+    def case(
+        layers: int,
+        bidirectional: bool,
+        bias: bool,
+        batch_first: bool,
+        dtype: str = "float32",
+        counts: tuple[int, ...] = (),
+    ) -> dict[str, Any]:
         sides, weights = 2 if bidirectional else 1, []
         for layer in range(layers):
             width = 4 if not layer else 3 * sides
             for _ in range(sides):
                 weights += [f(gates * 3, width, dtype=dtype), f(gates * 3, 3, dtype=dtype)]
                 weights += [f(gates * 3, dtype=dtype), f(gates * 3, dtype=dtype)] if bias else []
-        state = f(layers * sides, 2, 3, dtype=dtype)
-        states = {"states": (state, f(layers * sides, 2, 3, dtype=dtype))} if name == "lstm" else {"state": state}
+        batch = counts[0] if counts else 2
+        state = f(layers * sides, batch, 3, dtype=dtype)
+        states = {"states": (state, f(layers * sides, batch, 3, dtype=dtype))} if name == "lstm" else {"state": state}
+        padded = f(2, 5, 4, dtype=dtype) if batch_first else f(5, 2, 4, dtype=dtype)
         return {
-            "x": f(2, 5, 4, dtype=dtype) if batch_first else f(5, 2, 4, dtype=dtype),
+            "x": f(sum(counts), 4, dtype=dtype) if counts else padded,
             **states,
             "weights": tuple(weights),
             "bias": bias,
@@ -330,7 +339,7 @@ def _recurrent(name: str) -> list[dict[str, Any]]:
             "dropout": 0.0,
             "training": False,
             "bidirectional": bidirectional,
-            "batch_first": batch_first,
+            **({"counts": a(counts, "int64")} if counts else {"batch_first": batch_first}),
         }
 
     return [
@@ -338,7 +347,21 @@ def _recurrent(name: str) -> list[dict[str, Any]]:
         case(2, True, True, True),
         case(2, False, False, True),
         case(1, True, False, False, "float64"),
+        case(2, True, True, False, counts=(3, 2, 2, 1)),
+        case(1, False, False, False, counts=(4, 4)),
     ]
 
 
 LAYERS |= {name: _recurrent(name) for name in ("lstm", "gru", "rnn_tanh", "rnn_relu")}
+LAYERS |= {
+    "pack_sequences": [
+        {"x": f(4, 3, 2), "lengths": a([4, 3, 1], "int64")},
+        {"x": f(3, 6, 2), "lengths": a([4, 4, 2], "int64"), "batch_first": True},
+        {"x": i(5, 2), "lengths": a([1, 1], "int64")},
+    ],
+    "pad_sequences": [
+        {"x": f(8, 2), "counts": a([3, 2, 2, 1], "int64"), "batch_first": False, "padding": 0.0},
+        {"x": f(8, 2), "counts": a([3, 2, 2, 1], "int64"), "batch_first": True, "padding": 1.5, "length": 6},
+        {"x": f(4), "counts": a([2, 2], "int64"), "batch_first": False, "padding": -1.0, "length": 2},
+    ],
+}

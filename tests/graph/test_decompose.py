@@ -43,7 +43,28 @@ def bags(n):
     return (torch.randint(0, 10, (n, 5)),)
 
 
+def sequences(n):
+    """Scores of ten turns, labels as rows, turns and labels of each."""
+    scores = torch.randn(10 + n, n, 5).log_softmax(2)
+    return scores, torch.randint(1, 5, (n, 4)), torch.tensor([10, 6, 3, 0][:n]), torch.tensor([4, 0, 3, 0][:n])
+
+
+def repeated(scores, labels, turns, counts):
+    """Labels that stand twice in a row have a blank between them; three turns are too few for some."""
+    return F.ctc_loss(scores, labels % 2 + 1, turns, counts, reduction="none", zero_infinity=True)
+
+
 CASES = {
+    "ctc_loss": (F.ctc_loss, sequences),
+    "ctc_loss of each": (repeated, sequences),
+    "ctc_loss of one row": (
+        lambda s, t, n: F.ctc_loss(s, t.reshape(-1), n, torch.full_like(n, 4), blank=4, reduction="sum"),
+        lambda n: (torch.randn(9, n, 5).log_softmax(2), torch.randint(0, 4, (n, 4)), torch.full((n,), 9)),
+    ),
+    "ctc_loss of lists": (
+        lambda s, t: F.ctc_loss(s, t, (9, 8), (3, 2), reduction="none"),
+        lambda n: (torch.randn(9, 2, 5).log_softmax(2), torch.randint(1, 5, (2, 2 + n))),
+    ),
     "affine_grid": (lambda t: F.affine_grid(t, (t.shape[0], 3, 4, 5), align_corners=False), x(2, 3)),
     "grid_sample": (
         lambda a, g: F.grid_sample(a, g, align_corners=False),
@@ -98,7 +119,15 @@ CASES = {
 
 
 IN_ONNX = ("grid_sample", "polar", "quantile", "encoder padding", "labels", "bag of max", "bags", "cov", "median")
-IN_ONNX += ("gru cell", "bincount", "bincount of weights", "fake_quantize", "fft of images")
+IN_ONNX += (
+    "ctc_loss",
+    "ctc_loss of each",
+    "gru cell",
+    "bincount",
+    "bincount of weights",
+    "fake_quantize",
+    "fft of images",
+)
 
 
 def close(made, expected):

@@ -21,8 +21,6 @@ PACKAGES = {"onnx": "onnxruntime", "jax": "jax"}
 JAX = dict.fromkeys(list(PROGRAMS)[::8], ("jax",))
 # What is not one graph.
 SPLIT: set[str] = set()
-# What a format has no operators for: packed sequences.
-REFUSED = {("packed LSTM", "onnx"), ("packed LSTM", "jax")}
 # ONNX Runtime has no kernels of bfloat16.
 LACKING = {("LoRA under autocast", "onnx")}
 # Whose sizes are those of the call: a pool over all of an axis, a batch that is computed with floats, and in ONNX a
@@ -30,8 +28,6 @@ LACKING = {("LoRA under autocast", "onnx")}
 FIXED = {"TextCNN", "Swin", "SimCLR"}
 # Whose data decides how often a loop turns: other data go another way, and the graph says so.
 DECIDES = {"NMS"}
-
-
 # Torch computes with sizes of these for twenty seconds.
 LONG = {"Swin"}
 
@@ -52,10 +48,6 @@ def test_program_is_one_graph_that_is_right_at_two_sizes(name: str) -> None:
             if (name, format) in LACKING:
                 continue
             if format in PACKAGES and importlib.util.find_spec(PACKAGES[format]) is None:
-                continue
-            if (name, format) in REFUSED:
-                with pytest.raises(ExportError, match="_pack_padded_sequence"):
-                    runner(graph, format)
                 continue
             run = runner(graph, format)
             for n in sizes:

@@ -210,6 +210,8 @@ class Lowering:
 
     def said(self, node: Node) -> str:
         """What is said where a decision goes another way."""
+        if node.op == "check" and node.origin == "python::raises":
+            return f"{node.place or self.graph.name}: the program raises here for this data"
         what = "this data takes" if node.op == "check" and node.origin else "these sizes take"
         return f"{node.place or self.graph.name}: {what} another way than the recorded call; export with them"
 
@@ -234,7 +236,12 @@ class Lowering:
             value = self.call(self.torch.sym_not, (value,))
         elif expected is not True:
             value = self.call(function_at("operator.eq"), (value, expected))
-        self.call(self.torch._assert, (value, said))
+        if self.traced:
+            from pijit._formats.fx.control_flow import check  # which imports torch
+
+            self.call(check, (value, said))
+        else:
+            self.call(self.torch._assert, (value, said))
 
     def condition(self, node: Node) -> Any:
         """What a check asks of the data of a tensor, as a tensor: torch.export knows no number that data decides."""

@@ -221,6 +221,11 @@ class _Lowering:
 
     def check(self, node: Node, found: Any) -> None:
         """A decision on sizes that JAX has taken; what is a number of the call alone is left to the comment."""
+        if node.origin == "python::raises":
+            raise ExportError(
+                f"{place_of(node)}the program raises here for some data, and a program of StableHLO cannot; export "
+                "with `decisions='assume'`: it then gives something for such data, too"
+            )
         expected = node.arguments["expected"]
         if export.is_symbolic_dim(found):
             self.learn(f"{found} == {expected}")

@@ -5,7 +5,8 @@ Rules:
    of types, guards) does not stand in a graph. A decision on sizes stands there as a node "check".
 2. What a graph cannot hold is a node of the namespace "python": an opaque call, a decision on the data of a tensor, the
    rest of a call whose recording stopped. `Graph.parts` splits the graph there. Where decisions on data are to be
-   assumed, they are nodes "check" whose origin is "python::decision"; `Graph.assumptions` gives them.
+   assumed, they are nodes "check" whose origin is "python::decision"; `Graph.assumptions` gives them. Where the program
+   raises if a decision goes the other way, it is such a node with the origin "python::raises" in any case.
 3. An opaque call in which no operator ran, and which neither takes nor gives a tensor, is an `Effect`.
 4. What makes gradients are nodes "set_grad_enabled", "backward", "grad" and "set_grad", which no graph has that leaves
    this package: `pijit.graph.build.autograd` puts operators in their place.
@@ -19,7 +20,17 @@ from typing import Any, Literal
 from pijit import _left_whole, _torch_objects
 from pijit.errors import ExportError
 from pijit.graph import vocabulary
-from pijit.graph.build import effects, functions, higher_order, lists, operators, python_calls, trace_rows, transforms
+from pijit.graph.build import (
+    effects,
+    functions,
+    higher_order,
+    lists,
+    operators,
+    python_calls,
+    raising,
+    trace_rows,
+    transforms,
+)
 from pijit.graph.build.arguments import Leaf, is_shallow
 from pijit.graph.build.autocast import Modes
 from pijit.graph.build.making import MAKERS, Making, computed
@@ -60,6 +71,7 @@ _INDEXED = {"tensor::getitem", "tensor::setitem"}
 # both ways.
 Decisions = Literal["split", "assume", "keep"]
 DECISION = "python::decision"
+RAISES = "python::raises"
 # Operations on gradients, and what their arguments are called.
 _GRADIENTS = {
     "tensor::set_grad_enabled": "set_grad_enabled",
@@ -116,6 +128,8 @@ class Builder(Making):
         self.stores: list[Store] = []  # into objects that were there before
         self.complete: dict[str, dict[str, Any]] = {}  # all arguments of calls of which a row ignores some, by result
         self.sources: dict[str, str] = {}  # the last step on the way to a constant, by its name
+        self.nested: set[str] = set()
+        self.shared: list[tuple[Any, Value]] = []
         self._names = Names()
         self._nodes: list[Node] = []
         self._arrays: dict[str, Any] = {}
@@ -618,12 +632,18 @@ class Builder(Making):
         if not isinstance(value, Value):
             return
         decides = value.name in self._of_data
-        if decides and self._decisions != "assume":
+        raises = decides and self._decisions != "assume" and raising.raises(row, self._are_equal(value, expected))
+        if decides and self._decisions != "assume" and not raises:
             self._emit(row, DECISION, {"x": value, "expected": expected}, ())
             return
         value, expected = self._decided(value, expected)
-        origin = DECISION if decides else ""
+        origin = RAISES if raises else DECISION if decides else ""
         self._emit(row, "check", {"x": value, "expected": expected}, (), origin=origin)
+
+    def _are_equal(self, value: Value, expected: Any) -> bool:
+        """The decision is that two numbers are equal."""
+        made = next((node for node in reversed(self._nodes) if any(each is value for each in node.results)), None)
+        return expected is True and made is not None and made.op == "scalar_equal"
 
     def _check_object(self, row: Mapping[str, Any]) -> None:
         """A decision on a bool that is an object of Python; of other objects the trace proves which they are."""
@@ -649,16 +669,19 @@ class Builder(Making):
 
     def _foreign(self, row: Mapping[str, Any], name: str = "", source: str = "") -> None:
         """A call or a store of Python: an effect beside the graph, or if a tensor comes out of it a node of its own."""
-        self._forget_arrays(row)
+        shared = self._forget_arrays(row)
         values = {value.name: value for side in trace_rows.sides(row) for value in self._within(side)}
         outs = trace_rows.outs(row)
         what = name or trace_rows.callable_name(row)
         tensors = any(self._kind(each) != "object" for each in outs)
         _, file, line = self._place(row.get("frame", -1))
+        if shared and not tensors:
+            self._emit(row, f"python::{what}", {}, (), origin="an array that shares its memory with a tensor")
+            return
         if row["op"] in _FOLLOWED and not tensors:
             writes = row.get("effect") == "write" and not effects.is_cache_hit(row)
             if writes and not self._is_new(effects.changed(row)):
-                self._effects.append(Effect(what, tuple(values.values()), file, line))
+                self._add_effect(row, what, values)
             if row["op"] in _STORES and not self._is_new(row["a"]):
                 key, value = (row[side] for side in _STORES[row["op"]])
                 self.stores.append(Store(str(key[-1]), self._argument(value), file, line))
@@ -672,7 +695,7 @@ class Builder(Making):
         looks = row["a"] == ("const", getattr)  # at what else than tensors, which nodes of their own read
         if row.get("operators") == 0 and not tensors and (looks or not given):
             if not effects.is_pure(row):
-                self._effects.append(Effect(what, tuple(values.values()), file, line))
+                self._add_effect(row, what, values)
             self._registers.update((each, Opaque(what, called=True)) for each in outs)
             self._follow(row, what, values)
             return
@@ -682,11 +705,20 @@ class Builder(Making):
         origin = f"it takes what {source} gives" if source else ""
         self._emit(row, f"python::{what}", arguments, results, origin=origin)
 
-    def _forget_arrays(self, row: Mapping[str, Any]) -> None:
-        """Whoever is given an array of NumPy may change it, and others that share its memory."""
-        if any(isinstance(self._registers.get(each), Known) for each in trace_rows.mentioned(row, self._content)):
+    def _add_effect(self, row: Mapping[str, Any], what: str, values: Mapping[str, Value]) -> None:
+        at = row.get("frame", -1)
+        if at < 0 or not effects.is_housekeeping(self._data["frames"][at]["file"]):
+            _, file, line = self._place(at)
+            self._effects.append(Effect(what, tuple(values.values()), file, line))
+
+    def _forget_arrays(self, row: Mapping[str, Any]) -> bool:
+        """Whoever is given an array of NumPy may change it, and others that share its memory; True: a tensor may."""
+        found = (self._registers.get(each) for each in trace_rows.mentioned(row, self._content))
+        given = [each.made for each in found if isinstance(each, Known)]
+        if given:
             known = [register for register, made in self._registers.items() if isinstance(made, Known)]
             self._registers.update((register, Opaque("an array of NumPy", called=True)) for register in known)
+        return any(hasattr(each, "shape") and self.is_shared(each) for each in given)
 
     def _follow(self, row: Mapping[str, Any], what: str, values: Mapping[str, Value]) -> None:
         """What a function of Python makes of data, or of sizes: what it decides is not known of others."""

@@ -7,10 +7,9 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from pijit.graph.build.opaque_objects import Known, Opaque, holds_opaque
+from pijit.graph.build.opaque_objects import UNKNOWN, Known, holds_opaque
 from pijit.graph.model import Token, Value
 
-UNKNOWN: Any = Opaque("a call")
 _WORDS = {"dtype", "device"}
 _IGNORED = {"requires_grad", "pin_memory"}
 
@@ -27,16 +26,28 @@ def _is_tensor(argument: Any) -> bool:
     return isinstance(argument, Value) and argument.kind == "tensor"
 
 
-def constant(builder: Any, row: Mapping[str, Any], known: Known) -> Any:
-    """The tensor of an array of NumPy that is the same in each call."""
+def constant(builder: Any, row: Mapping[str, Any], known: Known, shares: bool = False) -> Any:
+    """The tensor of an array of NumPy that is the same in each call.
+
+    Args:
+        builder: of the graph.
+        row: of the trace.
+        known: the array.
+        shares: the tensor has its memory.
+    """
     torch = sys.modules["torch"]
-    if not hasattr(known.made, "shape"):  # a dtype
+    if not hasattr(known.made, "shape") or builder.is_written(known.made):  # a dtype
         return UNKNOWN
+    if shares and builder.is_shared(known.made):
+        return next((value for array, value in builder.shared if array is known.made), UNKNOWN)
     try:
         tensor = torch.from_numpy(known.made.copy())
     except TypeError:
         return UNKNOWN
-    return builder.operator(row, "tensor::literal", [builder.constant(tensor)])
+    made = builder.operator(row, "tensor::literal", [builder.constant(tensor)])
+    if shares:
+        builder.shared.append((known.made, made))
+    return made
 
 
 def with_constants(builder: Any, row: Mapping[str, Any], argument: Any) -> Any:
@@ -57,7 +68,7 @@ def made_of(builder: Any, row: Mapping[str, Any], data: Any, words: Mapping[str,
         return UNKNOWN
     if isinstance(data, Known):
         made = constant(builder, row, data)
-        return builder.astype(row, made, words) if words else made
+        return builder.astype(row, made, words) if words and made is not UNKNOWN else made
     if holds_opaque(data):
         return UNKNOWN
     if _is_tensor(data):
@@ -94,13 +105,16 @@ def _stacked(builder: Any, row: Mapping[str, Any], data: Any, words: Mapping[str
 
 
 def as_tensor(builder: Any, row: Mapping[str, Any], args: list[Any], named: dict[str, Any]) -> Any:
-    """`torch.as_tensor` and `torch.asarray`: a tensor is itself, or cast."""
+    """`torch.as_tensor`, `torch.asarray` and `torch.from_numpy`: a tensor is itself, or cast."""
     words = {**dict(zip(("dtype", "device"), args[1:], strict=False)), **named}
     words = {name: word for name, word in words.items() if word is not None and name != "copy"}
     if not args or named.get("copy") or any(not isinstance(word, Token) for word in words.values()):
         return UNKNOWN
     if _is_tensor(args[0]):
         return builder.astype(row, args[0], words) if words else args[0]
+    if isinstance(args[0], Known):
+        made = constant(builder, row, args[0], shares=True)
+        return builder.astype(row, made, words) if words and made is not UNKNOWN else made
     return made_of(builder, row, args[0], words)
 
 
@@ -149,7 +163,7 @@ def calls() -> dict[Any, Callable[..., Any]]:
         torch.tensor: tensor,
         torch.as_tensor: as_tensor,
         torch.asarray: as_tensor,
-        torch.from_numpy: tensor,
+        torch.from_numpy: as_tensor,
         torch.nn.Parameter: _parameter,
         torch.nn.parameter.Buffer: _parameter,
         **types,

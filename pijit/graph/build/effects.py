@@ -14,6 +14,15 @@ _PURE: set[Any] = {len, repr, id, hash, isinstance, issubclass, callable, format
 _PURE |= {dict, list, tuple, set, frozenset, str, int, float, bool, range, slice}
 
 
+# Files whose code keeps its own house, as parts of their paths: modules are loaded, and compilers are told to wait.
+_HOUSEKEEPING = ("<frozen importlib", "/torch/_dynamo/")
+
+
+def is_housekeeping(file: str) -> bool:
+    """Effects of code in this file are none of the program."""
+    return any(part in file for part in _HOUSEKEEPING)
+
+
 def changed(row: Mapping[str, Any]) -> Any:
     """The object that a store changes, or on which a method of C code is called, as a value of the trace."""
     if row["op"] in _STORES:

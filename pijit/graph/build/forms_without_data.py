@@ -66,6 +66,31 @@ PACKED: Mapping[str, Callable[..., Any]] = {
     "torch.ops.aten._pad_packed_sequence.default": _padded,
     **{f"torch.ops.aten.{name}.data": _packed_layers for name in ("lstm", "gru", "rnn_tanh", "rnn_relu")},
 }
+
+
+def _loss(scores: Any, targets: Any, lengths: Any, counts: Any, blank: int = 0, reduction: int = 1, *rest: Any) -> Any:
+    """Torch has no answer: what it keeps for gradients has a size that data decides."""
+    return scores.new_empty(scores.shape[1:-1] if reduction == 0 else ())
+
+
+def _nested(x: Any, mask: Any, mask_check: bool = True) -> Any:
+    """What has the form of the padded tensor stands for a nested one."""
+    return x.new_empty(x.shape)
+
+
+def _to_padded(x: Any, padding: float, output_size: Any = None) -> Any:
+    return x.new_empty(x.shape if output_size is None else output_size)
+
+
+# Nested tensors.
+NESTED: Mapping[str, Callable[..., Any]] = {
+    "torch.ops.aten._nested_tensor_from_mask.default": _nested,
+    "torch.ops.aten.to_padded_tensor.default": _to_padded,
+}
+# Losses of sequences.
+LOSSES: Mapping[str, Callable[..., Any]] = {
+    f"torch.ops.aten.ctc_loss.{overload}": _loss for overload in ("Tensor", "IntList")
+}
 # Recurrent layers.
 RECURRENT: Mapping[str, Callable[..., Any]] = {
     f"torch.ops.aten.{name}.input": _layers for name in ("lstm", "gru", "rnn_tanh", "rnn_relu")
@@ -88,6 +113,8 @@ _UNKNOWN = (
 FORMS: Mapping[str, Callable[..., Any]] = {
     **RECURRENT,
     **PACKED,
+    **LOSSES,
+    **NESTED,
     "torch.ops.aten.linspace.default": _steps,
     "torch.ops.aten.logspace.default": _steps,
     **{f"torch.ops.aten.{name}": OWN[f"torch.ops.aten.{name}"] for name in _UNKNOWN},

@@ -2,8 +2,9 @@
 
 Such a call has a row of numbers (`math.prod(x.shape)`, `np.sqrt(n)`), is an operator of torch (`x * np.float64(2)`),
 makes a tensor of what it is given (`torch.Tensor([1, 2])`, `Parameter(x)`), or has one result for good: NumPy's
-functions on constants. What NumPy gives is computed again for the graph, which then has it as a constant. An array that
-anybody else is given may change, so that nothing is known of it from then on.
+functions on constants. What NumPy gives is computed again for the graph, which then has it as a constant. What writes
+to an array is done again, too, but not where a tensor shares its memory. An array that anybody else is given may
+change, so that nothing is known of it from then on.
 
 `call_of` has a function for each callable. It is given the builder, the row of the trace, and the arguments as a graph
 has them; it gives an argument of the graph, or `UNKNOWN`.
@@ -16,13 +17,12 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from pijit.graph.build import creation
-from pijit.graph.build.opaque_objects import Known, Opaque, holds_opaque
-from pijit.graph.model import Value
+from pijit.graph.build import creation, nested
+from pijit.graph.build.opaque_objects import UNKNOWN, Known, Opaque, holds_opaque
+from pijit.graph.model import Slice, Value
 from pijit.graph.torch_calls import NUMBERS
 from pijit.graph.vocabulary.maths import OF_FLOATS
 
-UNKNOWN: Any = Opaque("a call")
 _MOST_FACTORS = 4
 Call = Callable[[Any, Mapping[str, Any], list[Any], dict[str, Any]], Any]
 
@@ -138,6 +138,10 @@ def _operation(function: Callable[..., Any], row: str) -> Call:
     def call(builder: Any, node: Mapping[str, Any], args: list[Any], named: dict[str, Any]) -> Any:
         if len(args) != 2 or named:
             return UNKNOWN
+        if any(isinstance(each, Known) for each in args) and not any(isinstance(each, Value) for each in args):
+            return _numpy(function)(builder, node, args, named)
+        if function is operator.mul and (repeated := _repeated(builder, node, *args)) is not UNKNOWN:
+            return repeated
         if all(map(is_number, args)):
             return _numbers(row, "bool" if function in _TESTS else "float" if row == "scalar_divide" else "")(
                 builder, node, args, named
@@ -159,6 +163,16 @@ def _operation(function: Callable[..., Any], row: str) -> Call:
     return call
 
 
+def _repeated(builder: Any, node: Mapping[str, Any], items: Any, count: Any) -> Any:
+    """`[9] * x.shape[0]`: so many items as in the call, which fixes the size."""
+    if isinstance(count, tuple | list):
+        items, count = count, items
+    if not isinstance(items, tuple | list) or not is_number(count):
+        return UNKNOWN
+    number = builder.fixed(node, count)
+    return UNKNOWN if number is None else items * number
+
+
 # By the name that a call of Python's function on a tensor has in a trace.
 OF_TORCH: dict[str, Call] = {
     f"torch::{name}": _operation(getattr(operator, name), f"scalar_{row}")
@@ -166,11 +180,18 @@ OF_TORCH: dict[str, Call] = {
 }
 
 
+def _negated(builder: Any, node: Mapping[str, Any], args: list[Any], named: dict[str, Any]) -> Any:
+    """`not x` of a tensor, which is a number for a decision."""
+    return builder.negated(node, args[0]) if len(args) == 1 and is_tensor(args[0]) else UNKNOWN
+
+
 def _item(builder: Any, node: Mapping[str, Any], args: list[Any], named: dict[str, Any]) -> Any:
     """`x[index]` of a tensor with what NumPy has made in the index, or of a tuple."""
     if len(args) != 2 or named:
         return UNKNOWN
     thing, index = args
+    if isinstance(thing, Known):
+        return _numpy(operator.getitem)(builder, node, args, named)
     if isinstance(thing, tuple) and type(index) is int and -len(thing) <= index < len(thing):
         return thing[index]
     if not is_tensor(thing):
@@ -207,12 +228,38 @@ def _fields(builder: Any, node: Mapping[str, Any], args: list[Any], named: dict[
     return args[0] if len(args) == 1 and not named and isinstance(args[0], tuple) else UNKNOWN
 
 
-def _numpy(function: Callable[..., Any]) -> Call:
-    """A function of NumPy on constants has one result for good."""
+def _subclass(builder: Any, node: Mapping[str, Any], args: list[Any], named: dict[str, Any]) -> Any:
+    """What `Parameter(x)` calls: it has the content of x."""
+    kind = next(iter(node.get("operands", ())), ("none",))
+    if kind != ("const", sys.modules["torch"].nn.Parameter) or len(args) < 2 or not is_tensor(args[1]):
+        return UNKNOWN
+    return builder.operator(node, "aten::detach", [args[1]])
+
+
+def _folded(row: str) -> Call:
+    """`np.multiply.reduce(sizes)`, which is what `np.prod` calls."""
 
     def call(builder: Any, node: Mapping[str, Any], args: list[Any], named: dict[str, Any]) -> Any:
-        given = [each.made if isinstance(each, Known) else each for each in (*args, *named.values())]
-        if any(map(_is_of_graph, given)):
+        items = args[0] if args else None
+        if named or any(each is not None for each in args[1:]) or not isinstance(items, tuple | list) or not items:
+            return UNKNOWN
+        if not all(map(is_number, items)):
+            return UNKNOWN
+
+        def step(made: Any, item: Any) -> Any:
+            return builder.number(node, row, [made, item], "float" if "float" in (_kind(made), _kind(item)) else "int")
+
+        return functools.reduce(step, items)
+
+    return call
+
+
+def _numpy(function: Callable[..., Any]) -> Call:
+    """A function of NumPy on constants has one result for good; what shares memory with them does so here."""
+
+    def call(builder: Any, node: Mapping[str, Any], args: list[Any], named: dict[str, Any]) -> Any:
+        given = [_native(each) for each in (*args, *named.values())]
+        if any(map(_is_of_graph, given)) or any(map(builder.is_written, given)):
             return UNKNOWN
         named = dict(zip(named, given[len(args) :], strict=True))
         try:
@@ -221,6 +268,15 @@ def _numpy(function: Callable[..., Any]) -> Call:
             return UNKNOWN
 
     return call
+
+
+def _native(argument: Any) -> Any:
+    """An argument as NumPy takes it."""
+    if isinstance(argument, Known):
+        return argument.made
+    if isinstance(argument, Slice):
+        return slice(argument.start, argument.stop, argument.step)
+    return type(argument)(map(_native, argument)) if type(argument) in {tuple, list} else argument
 
 
 def is_dtype(thing: Any) -> bool:
@@ -236,6 +292,8 @@ def is_dtype(thing: Any) -> bool:
 def _is_of_graph(thing: Any) -> bool:
     if isinstance(thing, tuple | list):
         return any(map(_is_of_graph, thing))
+    if isinstance(thing, slice):
+        return any(map(_is_of_graph, (thing.start, thing.stop, thing.step)))
     return isinstance(thing, Value | Opaque)
 
 
@@ -247,11 +305,17 @@ def known(made: Any) -> Any:
     return Known(made) if isinstance(made, numpy.ndarray | numpy.dtype) else made
 
 
-# By name in NumPy: functions that only compute with what they are given, and copies into what was made of constants.
+# By name in NumPy: functions that only compute with what they are given.
 _OF_NUMPY = (
-    "array asarray arange empty zeros ones full linspace eye copyto int8 int16 int32 int64 uint8 float32 float64 bool_ "
+    "array asarray arange empty zeros ones full linspace eye int8 int16 int32 int64 uint8 float32 float64 bool_ "
     "dtype sqrt exp log log2 log10 sin cos tan tanh floor ceil prod sum stack concatenate reshape maximum minimum power"
 )
+# By name: functions of NumPy that fold an array, and their rows of numbers.
+_FOLDS = {"multiply": "scalar_multiply", "add": "scalar_add", "maximum": "scalar_max", "minimum": "scalar_min"}
+# By name: methods of arrays that only look, some of which give an array that shares memory, and those that write.
+_READS = ("reshape", "ravel", "transpose", "squeeze", "flatten", "astype", "copy")
+_WRITES = ("fill", "__setitem__", "sort", "put")
+_IN_PLACE = (operator.iadd, operator.isub, operator.imul)
 # By name in NumPy: rows of numbers.
 _NUMBERS_OF_NUMPY = {
     **{name: f"scalar_{name}" for name in ("sqrt", "exp", "log", "log2", "log10", "log1p", "expm1")},
@@ -282,7 +346,27 @@ def _of_numpy(numpy: Any) -> dict[Any, Call]:
         function = getattr(numpy, name)
         found[function] = _either(_numpy(function), own)
     found[numpy.prod] = _either(_numpy(numpy.prod), _product)
+    for name, row in _FOLDS.items():
+        function = getattr(numpy, name).reduce
+        found[function] = _either(_numpy(function), _folded(row))
+    found.update((getattr(numpy.ndarray, name), _numpy(getattr(numpy.ndarray, name))) for name in _READS)
+    found.update((getattr(numpy.ndarray, name), _written(getattr(numpy.ndarray, name))) for name in _WRITES)
+    found.update((function, _written(function)) for function in (numpy.copyto, operator.setitem, *_IN_PLACE))
+    for function, call in list(found.items()):  # behind a function that asks whether a class has one of its own
+        if (inner := getattr(function, "_implementation", None)) is not None:
+            found[inner] = call
     return found
+
+
+def _written(function: Callable[..., Any]) -> Call:
+    """What writes to an array of constants is done once more, on the array that stands for it."""
+
+    def call(builder: Any, node: Mapping[str, Any], args: list[Any], named: dict[str, Any]) -> Any:
+        if not args or not isinstance(args[0], Known) or builder.is_shared(args[0].made):
+            return UNKNOWN
+        return _numpy(function)(builder, node, args, named)
+
+    return call
 
 
 def _whole(row: str) -> Call:
@@ -305,6 +389,7 @@ _OF_PYTHON: dict[Any, Call] = {
     math.degrees: _angle(180.0 / math.pi),
     math.radians: _angle(math.pi / 180.0),
     operator.getitem: _item,
+    operator.not_: _negated,
     **{NUMBERS[f"scalar_{name}"]: _numbers(f"scalar_{name}", "float") for name in OF_FLOATS if name != "log"},
     **{function: _numbers(f"scalar_{function.__name__}", "int") for function in (math.floor, math.ceil)},
     **{function: _operation(function, row) for row, function in NUMBERS.items() if function in _OPERATORS},
@@ -317,6 +402,7 @@ def _of_tensors(torch: Any) -> dict[Any, Call]:
     return {
         torch._C.TensorBase.__getitem__: _item,
         torch._C.TensorBase.get_device: _device_number,
+        torch.Tensor._make_subclass: _subclass,
         **dict.fromkeys(types, _fields),
     }
 
@@ -340,6 +426,7 @@ def _table(numpy: bool, torch: bool) -> dict[Any, Call]:
     found = dict(_OF_PYTHON)
     if torch:
         found.update(creation.calls())
+        found.update(nested.calls())
         found.update(_of_einsum(sys.modules["torch"]))
         found.update(_of_tensors(sys.modules["torch"]))
     if numpy:

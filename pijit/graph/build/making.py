@@ -1,12 +1,15 @@
 """Nodes that stand for calls of Python: what `known_calls` and `creation` ask the builder for."""
 
+import functools
+import sys
 from collections.abc import Mapping
+from types import MethodDescriptorType
 from typing import Any
 
 from pijit.graph import vocabulary
-from pijit.graph.build import creation, known_calls, python_calls, trace_rows
-from pijit.graph.build.opaque_objects import Known, Opaque, plain
-from pijit.graph.model import Value
+from pijit.graph.build import creation, known_calls, nested, python_calls, trace_rows
+from pijit.graph.build.opaque_objects import UNKNOWN, Known, Opaque, plain
+from pijit.graph.model import Node, Value
 from pijit.graph.torch_calls import NUMBERS
 
 # Callables of torch, or of Python on tensors, whose operators the trace does not name.
@@ -22,6 +25,9 @@ class Making:
     """Makes nodes by what they mean; the builder says where they go, and what values are called."""
 
     _registers: dict[int, Any]
+    _nodes: list[Node]
+    nested: set[str]  # names of nested tensors
+    shared: list[tuple[Any, Value]]  # arrays of NumPy, and the tensors that share their memory
 
     def _emit(self, row: Mapping[str, Any], op: str, arguments: Mapping[str, Any], results: Any, **more: Any) -> None:
         raise NotImplementedError
@@ -40,7 +46,10 @@ class Making:
 
     def _known_call(self, row: Mapping[str, Any]) -> bool:
         """A call of Python that a graph says in its own words."""
-        call = known_calls.call_of(row["a"][1]) if row["a"][0] == "const" else None
+        held = self._registers.get(row["a"][1]) if row["a"][0] == "reg" else None
+        call = known_calls.call_of(_called(self._content(row["a"])))
+        if isinstance(held, nested.Bound):
+            call = functools.partial(_of_nested, held)
         if call is None:
             return False
         if row["aux"] == python_calls.SPREAD:
@@ -56,7 +65,7 @@ class Making:
             positional, named = operands[:first], dict(zip(names, operands[first:], strict=True))
         given = {name: self._known_or_argument(each) for name, each in named.items()}
         made = call(self, row, [self._known_or_argument(each) for each in positional], given)
-        if made is known_calls.UNKNOWN:
+        if made is UNKNOWN:
             return False
         for register in trace_rows.outs(row):
             self._registers[register] = made
@@ -74,7 +83,7 @@ class Making:
             return False
         given = [(name, self._argument(value)) for name, value, _ in call["arguments"]]
         made = maker(self, row, [each for name, each in given if not name], {name: v for name, v in given if name})
-        if made is known_calls.UNKNOWN:
+        if made is UNKNOWN:
             return False
         self._registers[registers[0]] = made
         return True
@@ -117,9 +126,53 @@ class Making:
         self._emit(row, "item_float", {"x": array}, (result,), origin="tensor::float")
         return result
 
+    def foreign(self, row: Mapping[str, Any], name: str, arguments: Mapping[str, Any]) -> Value:
+        """The tensor that an operator without a row gives."""
+        result = Value(self._fresh(name.rpartition("::")[2].strip("_")))
+        self._emit(row, name, arguments, (result,), origin=name)
+        return result
+
+    def negated(self, row: Mapping[str, Any], array: Any) -> Any:
+        """Whether the only element of an array is none."""
+        result = Value(self._fresh("not"), "bool")
+        self._emit(row, "item_not", {"x": array}, (result,), origin="tensor::not")
+        return result
+
+    def fixed(self, row: Mapping[str, Any], number: Any) -> int | None:
+        """A number as it was in the call, with a check that it is so; None: it is not known."""
+        if not isinstance(number, Value):
+            return number if type(number) is int else None
+        maker = next((node for node in self._nodes if any(each is number for each in node.results)), None)
+        array, axis = (None, None) if maker is None or maker.op != "size" else maker.arguments.values()
+        size = array.shape[axis] if isinstance(array, Value) and array.shape and isinstance(axis, int) else None
+        if not isinstance(size, int):
+            return None
+        self._emit(row, "check", {"x": number, "expected": size}, ())
+        return size
+
+    def is_shared(self, array: Any) -> bool:
+        """A tensor shares memory with an array of NumPy: what is written to the one is written to the other."""
+        return any(sys.modules["numpy"].shares_memory(array, each) for each, _ in self.shared)
+
+    def is_written(self, array: Any) -> bool:
+        """An operator may have written to an array of NumPy."""
+        return any(node.writes for node in self._nodes) and hasattr(array, "shape") and self.is_shared(array)
+
     def constant(self, tensor: Any) -> Value:
         """The value of a tensor that every call has."""
         return self._tensor(tensor)
+
+
+def _of_nested(bound: nested.Bound, builder: Any, row: Any, args: list[Any], named: dict[str, Any]) -> Any:
+    return nested.method(builder, row, bound, args, named)
+
+
+def _called(value: Any) -> Any:
+    """What is called, if the trace knows it: an object, or the method of one; else None."""
+    if value[0] == "method" and value[1][0] == value[2][0] == "const":
+        function = value[1][1]
+        return function.__get__(value[2][1]) if isinstance(function, MethodDescriptorType) else None
+    return value[1] if value[0] == "const" else None
 
 
 def computed(op: str, operands: list[Any]) -> Any:

@@ -22,6 +22,10 @@ class Known(Opaque):
         self.made = made
 
 
+# What a function gives that does not know the call that it is asked about.
+UNKNOWN: Any = Opaque("a call")
+
+
 def plain(argument: Any) -> Any:
     """Lists as tuples, as arguments have them."""
     if isinstance(argument, list | tuple):

@@ -18,6 +18,7 @@ from typing import Any
 
 from pijit.errors import ExportError
 from pijit.graph.decompose.branching import Unable
+from pijit.graph.decompose.nested import padded
 from pijit.graph.decompose.pieces import Pieces
 from pijit.graph.model import Graph, Node, place_of, regions, replaced
 from pijit.graph.model.branches import graphs_of, is_branch
@@ -49,6 +50,7 @@ def decomposed(graph: Graph, has_form: Callable[[Node], bool], *, stays_free: bo
     """
     if all(map(has_form, _operators(graph))) or "torch" not in sys.modules:
         return graph
+    graph = padded(graph)
     while True:
         try:
             return _decomposed(graph, has_form)

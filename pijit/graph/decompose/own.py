@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from pijit.graph.decompose.own_losses import LOSSES
 from pijit.graph.decompose.own_maths import MATHS
 from pijit.graph.decompose.own_matrices import MATRICES
 
@@ -87,20 +88,6 @@ def _polar(length: Any, angle: Any) -> Any:
     import torch
 
     return torch.complex(length * angle.cos(), length * angle.sin())
-
-
-def _multilabel_margin_loss(x: Any, target: Any, reduction: int = 1) -> Any:
-    import torch
-
-    classes = x.shape[-1]
-    places = torch.arange(classes, device=x.device)
-    ended = (target < 0).to(torch.int64).cumsum(-1) > 0  # what stands behind the first that is no class
-    known = target.masked_fill(ended, 0)
-    is_target = ((known.unsqueeze(-1) == places) & ~ended.unsqueeze(-1)).any(-2)
-    margins = (1 - x.gather(-1, known).unsqueeze(-1) + x.unsqueeze(-2)).clamp(min=0)
-    counted = ~ended.unsqueeze(-1) & ~is_target.unsqueeze(-2)
-    loss = (margins * counted.to(x.dtype)).sum((-2, -1)) / classes
-    return loss.mean() if reduction == 1 else loss.sum() if reduction == 2 else loss
 
 
 def _lstm(
@@ -329,6 +316,7 @@ def _rrelu(x: Any, lower: Any = 0.125, upper: Any = 1 / 3, training: bool = Fals
 
 # By the paths of the operators.
 OWN: Mapping[str, Callable[..., Any]] = {
+    **LOSSES,
     **MATHS,
     **MATRICES,
     "torch.ops.aten._native_multi_head_attention.default": _multi_head_attention,
@@ -353,6 +341,4 @@ OWN: Mapping[str, Callable[..., Any]] = {
     "torch.ops.aten.lstm_cell.default": _lstm_cell,
     "torch.ops.aten.gru_cell.default": _gru_cell,
     "torch.ops.aten.polar.default": _polar,
-    # Torch's own counts what stands behind a -1.
-    "torch.ops.aten.multilabel_margin_loss.default": _multilabel_margin_loss,
 }

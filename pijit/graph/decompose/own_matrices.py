@@ -220,6 +220,25 @@ def _turns(count: Any, body: Callable[..., Any], carried: tuple[Any, ...]) -> tu
     return tuple(while_loop_op(going, turn, (start, count, *carried), ())[2:])
 
 
+def along(body: Callable[..., Any], start: Any, given: tuple[Any, ...]) -> Any:
+    """What `body` makes of a tensor, turn by turn, given the number of the turn and other tensors.
+
+    There is a turn for each item of the first of these but the first.
+    """
+    import torch
+    from torch._higher_order_ops.while_loop import while_loop_op
+
+    def going(at: Any, now: Any, *given: Any) -> Any:
+        return at < given[0].shape[0]
+
+    def turn(at: Any, now: Any, *given: Any) -> Any:
+        return at + 1, body(at, now, *given)
+
+    first = torch.ones((), dtype=torch.int64, device=start.device)
+    carried: Any = (first, start)
+    return while_loop_op(going, turn, carried, given)[1]
+
+
 def _orthogonal(x: Any) -> tuple[Any, Any]:
     """The matrices with columns turned until they are orthogonal, and what turns them: Jacobi's method of one side.
 

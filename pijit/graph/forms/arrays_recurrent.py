@@ -1,7 +1,9 @@
-"""Forms of recurrent layers."""
+"""Forms of recurrent layers, and of packed sequences: padded ones, in which states stay as they are behind the end."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
+
+import numpy as np
 
 from pijit.graph.forms.arrays_layers import Normalisation
 
@@ -37,9 +39,13 @@ class Recurrent(Normalisation):
         training: bool,
         bidirectional: bool,
         batch_first: bool = False,
+        counts: Any = None,
     ) -> tuple[Any, ...]:
         """The rows have the parameters from `x` on."""
         x = self.xp.swapaxes(x, 0, 1) if batch_first else x
+        packed, there = x, None
+        if counts is not None:
+            x, there = self._unpacked(x, counts, states[0].shape[1])
         directions = 2 if bidirectional else 1
         count = len(weights) // (layers * directions)
         finals = []
@@ -49,10 +55,15 @@ class Recurrent(Normalisation):
                 own = weights[at * count : (at + 1) * count]
                 gates = self._matmul(x, self.xp.swapaxes(own[0], 0, 1))
                 gates = gates + own[2] if bias else gates
+                if there is not None:  # beside the gates: what is scanned is one array
+                    gates = self.xp.concatenate([gates, self._as(there[..., None], gates.dtype)], axis=-1)
                 start = tuple(state[at] for state in states)
 
                 def turn(now: Any, given: Any, own: Sequence[Any] = own) -> Any:
-                    return cell(now, given, own)
+                    if there is None:
+                        return cell(now, given, own)
+                    after, goes_on = cell(now, given[..., :-1], own), given[..., -1:] > 0
+                    return tuple(self.xp.where(goes_on, new, old) for new, old in zip(after, now, strict=True))
 
                 final, output = self._scan(turn, start, gates, at % directions == 1)
                 finals.append(final)
@@ -60,7 +71,40 @@ class Recurrent(Normalisation):
             x = outputs[0] if directions == 1 else self.xp.concatenate(outputs, axis=-1)
             x = self._dropped(x, dropout, training) if layer < layers - 1 else x
         x = self.xp.swapaxes(x, 0, 1) if batch_first else x
+        if counts is not None:
+            x = self._packed(x, counts, packed.shape[0])
         return x, *(self.xp.stack(each) for each in zip(*finals, strict=True))
+
+    def _unpacked(self, x: Any, counts: Any, batch: int) -> tuple[Any, Any]:
+        """Packed sequences turn by turn, padded with whatever there is, and where something was."""
+        ends = self.xp.cumsum(counts)
+        sequences = self.xp.arange(batch)[None]
+        places = self.xp.minimum((ends - counts)[:, None] + sequences, x.shape[0] - 1)
+        padded = self.xp.take(x, self.xp.reshape(places, (-1,)), axis=0)
+        return self.xp.reshape(padded, (*places.shape, *x.shape[1:])), sequences < counts[:, None]
+
+    def _packed(self, x: Any, counts: Any, length: int) -> Any:
+        """The turns of sequences that have one."""
+        ends, at = self.xp.cumsum(counts), self.xp.arange(length)
+        turns = self.xp.sum(self._as(at[:, None] >= ends[None], np.int64), axis=1)
+        places = turns * x.shape[1] + at - self.xp.take(ends - counts, turns, axis=0)
+        return self.xp.take(self.xp.reshape(x, (x.shape[0] * x.shape[1], *x.shape[2:])), places, axis=0)
+
+    def pack_sequences(self, x: Any, lengths: Any, batch_first: bool = False) -> tuple[Any, Any]:
+        x = self.xp.swapaxes(x, 0, 1) if batch_first else x
+        turns = self.xp.arange(int(self.xp.max(lengths)))
+        counts = self._as(self.xp.sum(self._as(lengths[None] > turns[:, None], np.int64), axis=1), np.int64)
+        return self._packed(x, counts, int(self.xp.sum(lengths))), counts
+
+    def pad_sequences(self, x: Any, counts: Any, batch_first: bool, padding: Any, length: Any = -1) -> tuple[Any, Any]:
+        made, there = self._unpacked(x, counts, int(counts[0]))
+        made = self.xp.where(self.xp.reshape(there, (*there.shape, *(1,) * (x.ndim - 1))), made, padding)
+        made = self._as(made, x.dtype)
+        if (more := length - made.shape[0]) > 0:
+            rest = self.xp.full((more, *made.shape[1:]), padding, dtype=made.dtype)
+            made = self.xp.concatenate([made, rest], axis=0)
+        lengths = self._as(self.xp.sum(self._as(there, np.int64), axis=0), np.int64)
+        return self.xp.swapaxes(made, 0, 1) if batch_first else made, lengths
 
     def lstm(
         self, states: Any, weights: Any, bias: bool, layers: int, bidirectional: bool, **settings: Any

@@ -299,10 +299,14 @@ class Graph:
 
     @property
     def assumptions(self) -> tuple[Node, ...]:
-        """Decisions on data that the graph assumes to go as in the captured call: it is right for such data only."""
+        """Decisions on data that the graph assumes to go as in the captured call: it is right for such data only.
+
+        For other data the program may go another way, or raises (origin "python::raises").
+        """
         from pijit.graph.model.branches import all_nodes
 
-        return tuple(node for node in all_nodes(self) if node.op == "check" and node.origin == "python::decision")
+        origins = ("python::decision", "python::raises")
+        return tuple(node for node in all_nodes(self) if node.op == "check" and node.origin in origins)
 
     @property
     def parts(self) -> tuple["Graph | Node", ...]:

@@ -245,8 +245,8 @@ class _Functional:
         elif (index := _index(view)) is not None:
             arguments = {"x": self._value(source), "index": index, "value": value}
             self._nodes.append(Node("setitem", arguments, (out,), **place))
-        elif view.op == "diagonal" and source.shape is not None and len(source.shape) == 2:
-            index = self._diagonal(self._arguments(view), value, place)
+        elif view.op == "diagonal" and (axes := _of_diagonal(view, source)) is not None:
+            index = self._diagonal(self._arguments(view), axes, value, place)
             arguments = {"x": self._value(source), "index": index, "value": value}
             self._nodes.append(Node("setitem", arguments, (out,), **place))
         elif view.op in SWAPS:
@@ -259,8 +259,10 @@ class _Functional:
             raise self._no_way(writer, f"writes to what {view.op} has given")
         return out
 
-    def _diagonal(self, view: Mapping[str, Any], value: Value, place: dict[str, Any]) -> tuple[Value, ...]:
-        """The index of a diagonal of a matrix: its rows and columns."""
+    def _diagonal(
+        self, view: Mapping[str, Any], axes: tuple[int, int], value: Value, place: dict[str, Any]
+    ) -> tuple[Value | Slice, ...]:
+        """The index of a diagonal of the last two axes: its rows and columns."""
 
         def number(op: str, **taken: Any) -> Any:
             if not any(isinstance(each, Value) for each in taken.values()):
@@ -269,12 +271,14 @@ class _Functional:
             self._nodes.append(Node(op, taken, (made,), **place))
             return made
 
-        count, offset = number("size", x=value, axis=0), view.get("offset", 0)
+        before = max(axes) - 1
+        count, offset = number("size", x=value, axis=before), view.get("offset", 0)
         down = number("scalar_max", x=number("scalar_negative", x=offset), y=0)
         right = number("scalar_max", x=offset, y=0)
-        index = []
-        for start in (down, right) if view.get("axis1", 0) % 2 == 0 else (right, down):
-            places = self._fresh(Value("places", "tensor", "result", "int64", value.shape, value.device))
+        index: list[Value | Slice] = [Slice()] * before
+        for start in (down, right) if axes[0] < axes[1] else (right, down):
+            shape = None if value.shape is None else value.shape[-1:]
+            places = self._fresh(Value("places", "tensor", "result", "int64", shape, value.device))
             stop = number("scalar_add", x=start, y=count)
             self._nodes.append(
                 Node("arange", {"start": start, "stop": stop}, (places,), origin="aten::arange.start", **place)
@@ -319,3 +323,12 @@ def _copies(node: Node) -> bool:
     index = node.arguments.get("index")
     parts = index if isinstance(index, tuple) else (index,)
     return any(isinstance(part, tuple) or (isinstance(part, Value) and part.kind == "tensor") for part in parts)
+
+
+def _of_diagonal(view: Node, source: Value) -> tuple[int, int] | None:
+    """The axes of a diagonal, if they are the last two of the array."""
+    rank = len(source.shape or ())
+    if rank < 2:
+        return None
+    first, second = (int(view.arguments.get(f"axis{at + 1}", at)) % rank for at in (0, 1))  # type: ignore[arg-type]
+    return (first, second) if {first, second} == {rank - 2, rank - 1} else None

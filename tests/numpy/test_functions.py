@@ -97,3 +97,57 @@ def test_dtypes_of_other_packages(outcome: Callable[..., Any]) -> None:
     for x_now, y_now in ((x, y), (x + 1, y), foreign, (x, foreign[1]), (x - 1, y), foreign):
         assert outcome(jitted, x_now, y_now) == outcome(plain, x_now, y_now)
     assert not pijit.traces(jitted)[0].opaque_calls
+
+
+ROWS: dict[str, Callable[..., Any]] = {
+    "list": lambda x, y: [row * 2 for row in x],
+    "zip": lambda x, y: [a * b for a, b in zip(x, y, strict=False)],
+    "enumerate": lambda x, y: {i: row + i for i, row in enumerate(x)},
+    "unpack": lambda x, y: [a + b for a, b, *_ in zip(x, y, x, strict=True)],
+}
+
+
+def writes_to_what_comes(x: Any, y: Any) -> Any:
+    """The rows behind are read when their turn comes."""
+    z = x.copy()
+    seen = []
+    for i, row in enumerate(z):
+        if i + 1 < len(z):
+            z[i + 1] = y[i]
+        seen.append(row)
+    return seen, z
+
+
+def stops_early(x: Any, y: Any) -> Any:
+    """A branch on what a row holds."""
+    total = 0
+    for row in x:
+        if row.sum() > 1:
+            break
+        total = total + row
+    return total
+
+
+def fails_in_the_middle(x: Any, y: Any) -> Any:
+    """CPython goes on with the iterator where it stands."""
+    found = []
+    for row in x:
+        found.append(1 / np.abs(row).sum())
+    return found
+
+
+for function in (writes_to_what_comes, stops_early, fails_in_the_middle):
+    ROWS[function.__name__] = function
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_rows(name: str, outcome: Callable[..., Any]) -> None:
+    plain = ROWS[name]
+    jitted = pijit.jit(plain)
+    for change, x, y in changes():
+        for _ in range(2):
+            assert outcome(jitted, x, y) == outcome(plain, x, y), change
+    table = np.arange(12.0).reshape(6, 2)
+    for rows in (table, table[::-1], table[:3], np.zeros((6, 2)), np.zeros((70, 2)), np.array(3.0)):
+        for _ in range(2):
+            assert outcome(jitted, rows, table) == outcome(plain, rows, table)

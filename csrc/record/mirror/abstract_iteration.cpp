@@ -7,6 +7,7 @@
 #include "record/mirror/builtins.h"
 #include "record/mirror/restart.h"
 #include "record/shared.h"
+#include "record/state/arrays.h"
 #include "record/state/contents.h"
 #include "record/state/exceptions.h"
 #include "record/state/scalars.h"
@@ -136,6 +137,11 @@ Task<Val> get_iter(Drive& drive, Val iterable) {
   if (is_iterator(recorder.heap, iterable)) co_return iterable;
   PyTypeObject* type = recorder.heap.type_of(iterable);
   const bool tensor = touches_tensor(recorder, iterable);  // its __iter__ is one of Python
+  if (type != nullptr && begin_rows(recorder, iterable)) {
+    const Val rows = new_virtual(recorder, VirtualKind::kIterator, &PySeqIter_Type);
+    set_field(recorder, rows, field::kIterator::kSource, iterable);
+    co_return rows;
+  }
   if (type == nullptr || (iterable.is_reg() && !tensor)) co_await drive.unknown();
   if (type->tp_iter == cpython::slot_functions().iter) {
     Vals none;

@@ -4,6 +4,9 @@
 #include <algorithm>
 
 #include "numpy/library.h"
+#include "record/state/known_objects.h"
+#include "record/state/snapshot.h"
+#include "record/state/values.h"
 
 namespace pijit {
 namespace {
@@ -42,6 +45,62 @@ bool has_array(Recorder& recorder, Val value, int depth) {
 
 bool is_type_of_arrays(PyTypeObject* type) noexcept {
   return numpy::library() != nullptr && (type == numpy::library()->array || numpy::is_type_of_scalars(type));
+}
+
+namespace {
+
+constexpr Py_ssize_t kMostRows = 64;
+
+const numpy::Array* rows_of(Recorder& recorder, Val value) {
+  PyObject* object = value.is_virtual() || numpy::library() == nullptr ? nullptr : recorder.heap.real(value);
+  const bool rows = object != nullptr && numpy::is_array(object) && numpy::as_array(object)->nd > 0;
+  return rows ? numpy::as_array(object) : nullptr;
+}
+
+Val computed(Recorder& recorder, const char* module, const char* function, const Vals& args, PyTypeObject* type,
+             PyObject* observed) {
+  PyObject* callable = find_object(module, function);
+  if (callable == nullptr) return Val();
+  const Val out = add_reg(recorder, Rep::kObject, type, observed);
+  Node& node = emit_node(recorder, Op::kPure);
+  node.a = recorder.reads.owned(callable);
+  node.imm = reinterpret_cast<uintptr_t>(type);
+  node.out = out.index();
+  node.first = static_cast<uint32_t>(recorder.trace().operands.size());
+  node.count = static_cast<uint32_t>(args.size());
+  recorder.trace().operands.insert(recorder.trace().operands.end(), args.begin(), args.end());
+  return out;
+}
+
+}  // namespace
+
+bool begin_rows(Recorder& recorder, Val array) {
+  const numpy::Array* rows = rows_of(recorder, array);
+  if (rows == nullptr || rows->sizes[0] > kMostRows) return false;
+  const Ref count = Ref::steal(PyLong_FromSsize_t(rows->sizes[0]));
+  if (!count) return PyErr_Clear(), false;
+  const Val known = recorder.reads.owned(count.get());
+  const Val counted = computed(recorder, "builtins", "len", {array}, &PyLong_Type, known.object());
+  const Val number = counted.is_null() ? Val() : recorder.unbox(counted, known.object());
+  return !number.is_null() && !recorder.force_const(number, known.object()).is_null();
+}
+
+int row_at(Recorder& recorder, Val array, size_t position, Val* row) {
+  const numpy::Array* rows = rows_of(recorder, array);
+  if (rows == nullptr) return -1;
+  if (position >= static_cast<size_t>(rows->sizes[0])) return 0;
+  const Ref place = Ref::steal(PyLong_FromSize_t(position));
+  if (!place) return PyErr_Clear(), -1;
+  PyTypeObject* type = rows->nd > 1 ? numpy::library()->array : rows->descr->scalar;
+  // A number is known at once; a row is known when CPython has it.
+  PyObject* number = nullptr;
+  if (rows->nd == 1) {
+    const Ref taken = Ref::steal(PySequence_GetItem(recorder.heap.real(array), static_cast<Py_ssize_t>(position)));
+    if (!taken) return PyErr_Clear(), -1;
+    number = recorder.reads.owned(taken.get()).object();
+  }
+  *row = computed(recorder, "_operator", "getitem", {array, recorder.reads.owned(place.get())}, type, number);
+  return row->is_null() ? -1 : 1;
 }
 
 bool has_truth(PyObject* object) noexcept {

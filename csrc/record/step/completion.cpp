@@ -32,7 +32,9 @@ void note_real(Heap& heap, Val value, PyObject* object) {
 
 void note_item(Heap& heap, Val item, PyObject* object) {
   if (item.is_reg()) note_real(heap, item, object);
-  if (item.is_virtual() && heap.model(item).real == nullptr) heap.model(item).real = object;
+  if (!item.is_virtual()) return;
+  if (heap.model(item).real == nullptr) heap.model(item).real = object;
+  note_real(heap, item, object);
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include "record/mirror/builtins.h"
 #include "record/mirror/restart.h"
 #include "record/shared.h"
+#include "record/state/arrays.h"
 #include "record/state/contents.h"
 #include "record/state/generators.h"
 #include "record/state/pending.h"
@@ -116,7 +117,8 @@ int next_item(Recorder& recorder, Val iterator, Val* item) {
     // That of a list counts down from where the list ended then.
     const bool down = content.type == &PyListRevIter_Type;
     const Py_ssize_t index = down ? next_reversed(content) : static_cast<Py_ssize_t>(progress->position);
-    const int more = set         ? set_item_at(recorder, source, *progress, item)
+    const int more = content.type == &PySeqIter_Type ? row_at(recorder, source, static_cast<size_t>(index), item)
+                     : set                           ? set_item_at(recorder, source, *progress, item)
                      : index < 0 ? 0
                                  : item_at(recorder, source, static_cast<size_t>(index), reversed && !down, item);
     if (more < 0) return -1;

@@ -175,13 +175,22 @@ bool is_known(Recorder& recorder, const Request& wanted, int* into) {
   return arrays || numpy::makes_arrays(callable);
 }
 
-// A tuple or slice of constants is one.
-Val settle(Recorder& recorder, Val value) {
-  if (!value.is_virtual()) return value;
-  const Model& content = recorder.heap.model(value);
+// A constant, or a tuple or slice of such that CPython has made.
+bool is_fixed(Heap& heap, Val value, int depth = 0) {
+  constexpr int kDeepest = 3;
+  if (value.is_const()) return true;
+  if (!value.is_virtual() || depth > kDeepest) return false;
+  const Model& content = heap.model(value);
   const bool lasts = content.kind == VirtualKind::kTuple || content.kind == VirtualKind::kSlice;
-  const bool fixed = std::all_of(content.items.begin(), content.items.end(), [](Val item) { return item.is_const(); });
-  return lasts && fixed && content.real != nullptr ? recorder.reads.owned(content.real) : value;
+  return lasts && content.real != nullptr &&
+         std::all_of(content.items.begin(), content.items.end(),
+                     [&](Val item) { return is_fixed(heap, item, depth + 1); });
+}
+
+// Such a tuple or slice is a constant.
+Val settle(Recorder& recorder, Val value) {
+  return value.is_virtual() && is_fixed(recorder.heap, value) ? recorder.reads.owned(recorder.heap.model(value).real)
+                                                              : value;
 }
 
 bool start(Recorder& recorder, ShadowFrame& frame, Request wanted) {

@@ -71,6 +71,22 @@ StrictErrors::~StrictErrors() {
   drop_reference(token_);
 }
 
+NoErrors::NoErrors() noexcept {
+  const Ref none = Ref::steal(PyTuple_New(0)), modes = Ref::steal(PyDict_New());
+  const Ref word = Ref::steal(PyUnicode_FromString("ignore"));
+  bool made = none && modes && word;
+  for (const Kind& kind : kKinds) made = made && PyDict_SetItemString(modes.get(), kind.name, word.get()) == 0;
+  const Ref ignoring = Ref::steal(made ? PyObject_Call(library()->make_errors, none.get(), modes.get()) : nullptr);
+  token_ = ignoring ? PyContextVar_Set(library()->errors, ignoring.get()) : nullptr;
+  if (token_ == nullptr) PyErr_Clear();
+}
+
+NoErrors::~NoErrors() {
+  if (token_ == nullptr) return;
+  PyContextVar_Reset(library()->errors, token_);
+  drop_reference(token_);
+}
+
 bool tells_of(int flags) noexcept {
   const Modes* modes = modes_now();
   if (modes == nullptr) PyErr_Clear();

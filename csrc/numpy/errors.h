@@ -22,6 +22,19 @@ class StrictErrors {
   bool failed_ = false;
 };
 
+// For its life nobody hears of any.
+class NoErrors {
+ public:
+  NoErrors() noexcept;
+  ~NoErrors();
+  NoErrors(const NoErrors&) = delete;
+  NoErrors& operator=(const NoErrors&) = delete;
+  bool failed() const noexcept { return token_ == nullptr; }
+
+ private:
+  PyObject* token_ = nullptr;
+};
+
 // The loops of NumPy have left these flags of the processor, of which some are told of. `flags`: as fetestexcept has
 // them.
 bool tells_of(int flags) noexcept;

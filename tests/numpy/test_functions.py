@@ -151,3 +151,18 @@ def test_rows(name: str, outcome: Callable[..., Any]) -> None:
     for rows in (table, table[::-1], table[:3], np.zeros((6, 2)), np.zeros((70, 2)), np.array(3.0)):
         for _ in range(2):
             assert outcome(jitted, rows, table) == outcome(plain, rows, table)
+
+
+TABLE = np.arange(12.0).reshape(6, 2)
+
+
+def test_methods_of_a_module_level_array(outcome: Callable[..., Any]) -> None:
+    def plain(x: Any) -> Any:
+        return TABLE.sum() + x, TABLE.mean(0), TABLE.any(), TABLE.max(axis=-1), TABLE.std(), TABLE[:, 0] + x.sum()
+
+    jitted = pijit.jit(plain)
+    for step in range(4):
+        TABLE[0] = step
+        x = np.linspace(-2, step, 6)
+        assert outcome(jitted, x) == outcome(plain, x)
+    assert not any(trace.opaque_calls for trace in pijit.traces(jitted))

@@ -215,7 +215,24 @@ def test_module_level_array(outcome: Callable[..., Any]) -> None:
 def test_reductions_have_the_same_bits(size: int, outcome: Callable[..., Any]) -> None:
     def plain(x: Any) -> Any:
         wide = np.stack([x, x * 0.1])
-        return x.sum(), x.mean(), x.max(), x.min(), x.prod(), np.mean(x), wide.mean(0), wide.mean(axis=1), wide.mean()
+        deep = np.stack([wide, wide + x, wide])
+        last = deep.sum(-1), deep.max(2), deep.min(axis=-1), deep.mean(-1), deep.sum(axis=-1, keepdims=True)
+        tall = wide.T.copy()
+        return (
+            last,
+            tall.sum(1),
+            tall.mean(axis=1),
+            np.max(tall, axis=-1),
+            x.sum(),
+            x.mean(),
+            x.max(),
+            x.min(),
+            x.prod(),
+            np.mean(x),
+            wide.mean(0),
+            wide.mean(axis=1),
+            wide.mean(),
+        )
 
     jitted = pijit.jit(plain)
     draw = np.random.default_rng(size)

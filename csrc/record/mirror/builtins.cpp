@@ -217,7 +217,7 @@ Invoke invoke_known(Recorder& recorder, ShadowFrame& frame, Val callable, Argume
   if (PyWeakref_CheckRefExact(object) && args.values.empty() && args.names.empty())
     return call_known_reference(recorder, frame, object, pops);
   if (PyObject* body = numpy::body_of(object);
-      body != nullptr && !args.values.empty() && args.values[0].is_reg() && is_plain(recorder, args.values[0]))
+      body != nullptr && !args.values.empty() && !args.values[0].is_virtual() && is_plain(recorder, args.values[0]))
     return invoke_function(recorder, frame, Val::constant(body), args, Then::kPush, pops);
   recorder.called = object;
   recorder.called_bound = false;

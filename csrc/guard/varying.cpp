@@ -82,11 +82,12 @@ class Gone {
   std::unordered_set<uint32_t> registers_;
 };
 
-// What differs in the dict, one or more items, may vary. If all of the dict is guarded, all of its tensors may.
+// What differs in the dict, one or more items, may vary, also beside an item that may not. If all of the dict is guarded,
+// all of its tensors may.
 Miss learn_items(const Trace& trace, const Guard& guard, PyObject* dict, Varying* varying, Gone* gone) {
   const Adapter* adapter = current_adapter();
   const bool whole = guard.aux != 0;
-  bool differs = false, all = true;
+  bool differs = false, all = true, others = false;
   if (whole && PyDict_GET_SIZE(dict) != static_cast<Py_ssize_t>(guard.count / 2)) return Miss::kOther;
   for (uint32_t i = guard.first; i < guard.first + guard.count; i += 2) {
     PyObject* now = nullptr;
@@ -94,14 +95,18 @@ Miss learn_items(const Trace& trace, const Guard& guard, PyObject* dict, Varying
     if (!look_up_key(trace, i, dict, &now)) return Miss::kOther;
     const bool scalar = trace.is_scalar_item(i + 1);
     if (is_item(trace, i + 1, now)) continue;
-    if (!is_other(now, before, scalar)) return Miss::kOther;
+    if (!is_other(now, before, scalar)) {
+      if (whole) return Miss::kOther;
+      others = true;
+      continue;
+    }
     differs = true;
     gone->add(before, scalar);
     if (whole && adapter != nullptr && adapter->is_tensor(now)) continue;
     all = varying->miss(dict, trace.guard_items[i]) && all;
   }
   if (whole && differs) all = varying->miss(dict, Varying::all_items()) && all;
-  return differs ? number_miss(all) : Miss::kOther;
+  return differs && !others ? number_miss(all) : Miss::kOther;
 }
 
 Miss learn_inline(const Trace& trace, const Guard& guard, PyObject* object, Varying* varying, Gone* gone) {

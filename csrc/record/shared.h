@@ -31,6 +31,9 @@ Invoke write_by_class(Recorder&, ShadowFrame&, Val object, PyObject* name, Val v
 // CPython has written to pending.x.
 void after_store(Recorder&, ShadowFrame&, PyObject*);
 
+// open_items.cpp: what dict.get gives at a key that differs from call to call. False: the key is to be fixed.
+bool get_open_item(Recorder&, ShadowFrame& frame, Val container, Val key, Val otherwise, int pops);
+
 // The adapter is asked (completion.cpp).
 // True: the adapter handles it (or recording stopped).
 bool ask_about(Recorder&, ShadowFrame& frame, SiteKind kind, std::initializer_list<Val> operands, int pops, int pushes,

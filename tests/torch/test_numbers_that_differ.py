@@ -257,6 +257,18 @@ def sizes() -> Program:
     return step, lambda i: (torch.full((3 + i % 5, 3), i / 7),)
 
 
+@program()
+def a_default() -> Program:
+    """`get` of keys that are there and of others, and a table of counts."""
+    model, known, counts = net(), {i: i * 0.5 for i in range(0, 60, 3)}, {}
+
+    def step(x: torch.Tensor, i: int) -> Any:
+        counts[i % 7] = counts.get(i % 7, 0) + 1
+        return model(x).detach() * known.get(i, 0.25), known.get(i + 1, 2.0), counts[i % 7]
+
+    return step, lambda i: (batch(i), i)
+
+
 @program(4)
 def a_factor_that_is_an_int_now_and_then() -> Program:
     model = net()
@@ -484,6 +496,51 @@ def test_keys_of_another_class() -> None:
         return lambda i: (table[i] * 2, i in table, list(Loud.seen)), arguments
 
     check(make)
+
+
+def test_defaults() -> None:
+    """Of other classes, of none, and of tables that change or do more."""
+
+    def make() -> Program:
+        table: dict[Any, Any] = {i: i * 0.5 for i in range(0, 24, 2)}
+        kinds: list[Any] = [table, Counter({1: 3}), OrderedDict({1: 0.5, 3: 2.0}), Counts({1: 3})]
+        Loud.seen.clear()
+
+        def arguments(i: int) -> tuple[Any, ...]:
+            if i == 8:
+                table[3] = 7
+            if i == 10:
+                table[5] = batch(5)
+                kinds[1][True] = 9
+            if i == 12:
+                table[Loud(13)] = 2.5
+            if i == 15:
+                for key in [key for key in table if isinstance(key, Loud) or key in (3, 5)]:
+                    del table[key]
+            return (batch(i), {6: 2.0, 9: True, 18: "8", 19: None}.get(i, i), [0.5, 1, None, True][i // 6])
+
+        def step(x: torch.Tensor, i: Any, other: Any) -> Any:
+            found = [table.get(i, 1.5), table.get(i, 3), table.get(i), table.get(i, other), list(Loud.seen)]
+            return x * 2, *found, *(each.get(i, 4) for each in kinds)
+
+        return step, arguments
+
+    check(make)
+
+
+def test_defaults_of_a_table_that_the_call_writes() -> None:
+    def make() -> Program:
+        counts: dict[Any, int] = {}
+
+        def step(x: torch.Tensor, word: str, i: int) -> Any:
+            before = counts.get(i, 0), counts.get(i + 1, 5)
+            counts[i] = before[0] + 1
+            counts[word] = counts.get(word, 0) + 1
+            return x * counts.get(i, 0), before, counts.get(i + 1, 6), dict(counts)
+
+        return step, lambda i: (batch(i), "abcde"[i % 5], i * i % 7)
+
+    check(make, 40)
 
 
 def test_sets_that_change() -> None:

@@ -41,6 +41,9 @@ Invoke method_get(Recorder& recorder, ShadowFrame& frame, Arguments& args, int p
   if (recorder.heap.is_virtual(container, VirtualKind::kView))
     container = recorder.heap.virtual_field(container, field::kView::kSource);
   if (!is_dict_like(recorder.heap, container)) return Invoke::kUnknown;
+  const bool defaults = args.values.size() == 3;
+  if (defaults && get_open_item(recorder, frame, container, args.values[1], args.values[2], pops))
+    return Invoke::kStarted;
   int found = mapping_find(recorder, container, args.values[1], &value);
   if (found < 0) return recorder.live() ? Invoke::kUnknown : Invoke::kStopped;
   if (found == 0) value = args.values.size() == 3 ? args.values[2] : Val::constant(Py_None);

@@ -38,6 +38,14 @@ PyObject* item_of_dict(PyObject*, PyObject* const* args, Py_ssize_t) {
   return nullptr;
 }
 
+PyObject* item_or_default(PyObject*, PyObject* const* args, Py_ssize_t) {
+  PyObject* value = nullptr;
+  const int there = cpython::dict_lookup(args[0], args[1], &value);
+  if (there >= 0) return new_reference(there > 0 ? value : args[2]);
+  PyErr_SetNone(PyExc_TypeError);  // CPython looks again
+  return nullptr;
+}
+
 // 1: the set has the key, 0: it does not; -1: that cannot be said, or would take long.
 int set_lookup(PyObject* set, PyObject* key) {
   PyObject* item = nullptr;
@@ -66,14 +74,19 @@ PyMethodDef as_row(const char* name, Fast function) {
 }
 
 struct OpenFunctions {
-  PyObject *item, *item_of_dict, *is_in;
+  PyObject *item, *item_of_dict, *item_or_default, *is_in;
 };
 
 const OpenFunctions& open_functions() {
-  static PyMethodDef rows[] = {as_row("getitem", item_of_dict), as_row("contains", is_in)};
+  static PyMethodDef rows[] = {as_row("getitem", item_of_dict), as_row("get", item_or_default),
+                               as_row("contains", is_in)};
   static const OpenFunctions all = {find_object("_operator", "getitem"), PyCFunction_New(&rows[0], nullptr),
-                                    PyCFunction_New(&rows[1], nullptr)};
+                                    PyCFunction_New(&rows[1], nullptr), PyCFunction_New(&rows[2], nullptr)};
   return all;
+}
+
+bool is_open_number(PyTypeObject* type) {
+  return type == &PyLong_Type || type == &PyFloat_Type;
 }
 
 bool is_number_or_text(PyTypeObject* type) {
@@ -209,6 +222,19 @@ bool load_open_item(Recorder& recorder, ShadowFrame& frame, Val container, Val k
   if (!are_alike(object, Py_TYPE(item))) return false;
   PyObject* callable = dict ? open_functions().item_of_dict : open_functions().item;
   const Invoke outcome = compute(recorder, frame, callable, {container, key}, pops);
+  if (outcome == Invoke::kStarted) frame.pending.finish = take_open_item;
+  return outcome != Invoke::kUnknown;
+}
+
+// `get` gives a number in any case, and of one class.
+bool get_open_item(Recorder& recorder, ShadowFrame& frame, Val container, Val key, Val otherwise, int pops) {
+  if (frame.drive || recorder.varying() == nullptr || !is_open(recorder, key)) return false;
+  PyObject* object = existing(recorder, container);
+  if (object == nullptr || !PyDict_Check(object) || !cpython::is_builtin_dict(Py_TYPE(object))) return false;
+  PyObject* item = item_now(recorder, object, key);
+  PyObject* result = item != nullptr ? item : recorder.heap.real(otherwise);
+  if (result == nullptr || !is_open_number(Py_TYPE(result)) || !are_alike(object, Py_TYPE(result))) return false;
+  const Invoke outcome = compute(recorder, frame, open_functions().item_or_default, {container, key, otherwise}, pops);
   if (outcome == Invoke::kStarted) frame.pending.finish = take_open_item;
   return outcome != Invoke::kUnknown;
 }

@@ -345,6 +345,7 @@ lint: $(DEPS) ## ruff, mypy, clang-format, the layers of csrc/ and pijit/, and t
 	$(if $(CXX_FILES),clang-format --dry-run -Werror $(CXX_FILES))
 	python tests/lint/check_layering.py csrc
 	python tests/lint/check_owners.py csrc/record
+	python tests/lint/check_unity.py csrc
 	python tests/lint/check_test_sizes.py tests
 	python tests/lint/check_python_layers.py pijit
 

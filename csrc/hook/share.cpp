@@ -11,7 +11,7 @@ namespace pijit {
 namespace {
 
 constexpr double kFirst = 0.04;   // seconds that recordings may take beside the share
-constexpr double kMost = 3;       // times the share
+constexpr double kMostShare = 3;  // times the share
 constexpr double kOfGain = 0.5;   // of what replays gained
 constexpr double kPause = 0.005;  // seconds between two times that the process's time is asked for, which takes long
 
@@ -37,7 +37,7 @@ bool has_time_to_record(double seconds) noexcept {
   const double time = process_seconds();
   if (g_began < 0) g_began = time;
   const double share = 0.01 * static_cast<double>(record_share());
-  const double earned = std::clamp(kOfGain * all_gains(), 0.0, kMost * share * (time - g_began));
+  const double earned = std::clamp(kOfGain * all_gains(), 0.0, kMostShare * share * (time - g_began));
   const bool has_time = g_recorded + seconds <= kFirst + allowance(share, time - g_began) + earned;
   g_refused = has_time ? 0 : asked;
   return has_time;

@@ -25,7 +25,7 @@ double g_gained_in_window = 0;  // in this window
 double g_gained = 0;            // before it
 double g_rest = 0;              // seconds of the last rest; 0: a window has gained since
 double g_owed = 0;              // lost beyond what was gained and what the share made up for
-double g_began = -1;            // of the process's time: when the first window was over; negative: none was
+double g_since = -1;            // of the process's time: when the first window was over; negative: none was
 double g_weighed = 0;           // seconds from then to the end of the last one
 
 }  // namespace
@@ -58,8 +58,8 @@ double weigh_hook() noexcept {
   g_gained += std::exchange(g_gained_in_window, 0);
   if (g_hook_share == 0) return 0;
   const double time = process_seconds();
-  if (g_began < 0) g_began = time;
-  const double share = 0.01 * static_cast<double>(g_hook_share), since = time - g_began;
+  if (g_since < 0) g_since = time;
+  const double share = 0.01 * static_cast<double>(g_hook_share), since = time - g_since;
   const double allowed = allowance(share, since) - allowance(share, std::exchange(g_weighed, since));
   g_owed = std::max(g_owed - std::clamp(g_owed, 0.0, allowed) + lost, -kKeptGain);
   const double over = g_owed - kLossAtFirst;

@@ -17,7 +17,7 @@ namespace pijit::torch_adapter {
 namespace {
 
 // Of one tensor.
-constexpr std::string_view kUnary[] = {
+constexpr std::string_view kUnaryOperators[] = {
     "abs",     "absolute", "acos",     "acosh",   "arccos",     "arcsin", "arctan",      "asin",     "asinh",
     "atan",    "atanh",    "ceil",     "clone",   "cos",        "cosh",   "deg2rad",     "digamma",  "erf",
     "erfc",    "erfinv",   "exp",      "exp2",    "expm1",      "floor",  "frac",        "isfinite", "isinf",
@@ -26,7 +26,7 @@ constexpr std::string_view kUnary[] = {
     "sigmoid", "sign",     "signbit",  "sin",     "sinc",       "sinh",   "sqrt",        "square",   "sum",
     "tan",     "tanh",     "trunc"};
 // Of two tensors.
-constexpr std::string_view kBinary[] = {
+constexpr std::string_view kBinaryOperators[] = {
     "add",     "sub",     "mul",  "div",       "atan2",       "bmm",        "copysign",    "dot",
     "eq",      "fmax",    "fmin", "fmod",      "ge",          "gt",         "hypot",       "inner",
     "kron",    "le",      "lt",   "logaddexp", "logical_and", "logical_or", "logical_xor", "matmul",
@@ -41,7 +41,7 @@ bool is_among(const std::string_view (&names)[kCount], std::string_view name) {
 
 // The operator of that name on so many tensors; null: it is none of those above.
 const OperatorInfo* operator_of(std::string_view name, size_t tensors) {
-  if (tensors == 1 ? !is_among(kUnary, name) : !is_among(kBinary, name)) return nullptr;
+  if (tensors == 1 ? !is_among(kUnaryOperators, name) : !is_among(kBinaryOperators, name)) return nullptr;
   const std::string full = "aten::" + std::string(name);
   for (const char* overload : {tensors == 1 ? "" : "Tensor", ""}) {
     const auto found = c10::Dispatcher::singleton().findSchema({full, overload});

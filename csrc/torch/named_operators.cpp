@@ -43,7 +43,7 @@ Space& space() {
   return *all;
 }
 
-Ref attribute(PyObject* object, const char* name) {
+Ref attribute_of(PyObject* object, const char* name) {
   return Ref::steal(object != nullptr ? PyObject_GetAttrString(object, name) : nullptr);
 }
 
@@ -115,10 +115,10 @@ const std::string* name_of(const PyMethodDef* wanted) {
 }  // namespace
 
 bool find_operator_space(PyObject* torch) {
-  const Ref core = attribute(torch, "_C"), ops = attribute(torch, "_ops");
-  const Ref maker = attribute(core.get(), "_get_operation_overload");
-  Ref packet = attribute(ops.get(), "OpOverloadPacket"), overload = attribute(ops.get(), "OpOverload");
-  space().ops = attribute(torch, "ops");
+  const Ref core = attribute_of(torch, "_C"), ops = attribute_of(torch, "_ops");
+  const Ref maker = attribute_of(core.get(), "_get_operation_overload");
+  Ref packet = attribute_of(ops.get(), "OpOverloadPacket"), overload = attribute_of(ops.get(), "OpOverload");
+  space().ops = attribute_of(torch, "ops");
   if (!maker || !packet || !overload || !space().ops) return false;
   if (!PyCFunction_Check(maker.get()) || !PyType_Check(packet.get()) || !PyType_Check(overload.get())) return true;
   space().dispatcher = reinterpret_cast<PyCFunctionObject*>(maker.get())->m_ml->ml_meth;

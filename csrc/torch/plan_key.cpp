@@ -18,14 +18,14 @@ uint32_t version_of(const Impl* tensor) {
 }
 
 // A tensor whose content the code may know.
-struct Bound {
+struct BoundTensor {
   // Held, so that no later storage has its address: memory that was given back is soon another tensor's.
   c10::weak_intrusive_ptr<c10::StorageImpl> storage;
   const void* data;
   uint32_t version;
   bool requires_grad;
 
-  explicit Bound(const Impl* tensor)
+  explicit BoundTensor(const Impl* tensor)
       : storage(tensor->storage().getWeakStorageImpl()),
         data(tensor->data()),
         version(version_of(tensor)),
@@ -97,7 +97,7 @@ class TorchPlanKey final : public PlanKey {
     std::vector<bool> made;
     if (!recorded_) return made;
     for (const TensorForm& form : free_) made.push_back(form.requires_grad);
-    for (const Bound& tensor : bound_) made.push_back(tensor.requires_grad);
+    for (const BoundTensor& tensor : bound_) made.push_back(tensor.requires_grad);
     for (const TensorForm& form : outputs_) made.push_back(form.requires_grad);
     return made;
   }
@@ -132,7 +132,7 @@ class TorchPlanKey final : public PlanKey {
   void refresh(const Reg* regs) noexcept override {
     try {
       for (size_t i = 0; i < bound_.size(); ++i) {
-        Bound now(impl(regs, bound_at_[i]));
+        BoundTensor now(impl(regs, bound_at_[i]));
         now.requires_grad = bound_[i].requires_grad;  // it belongs to the form
         bound_[i] = std::move(now);
       }
@@ -191,7 +191,7 @@ class TorchPlanKey final : public PlanKey {
   }
 
   Vec<uint32_t> bound_at_, free_at_, numbers_at_, outputs_at_;
-  std::vector<Bound> bound_;
+  std::vector<BoundTensor> bound_;
   std::vector<TensorForm> free_, outputs_;
   std::vector<Reg> numbers_;
   PlanOutputs shared_;

@@ -182,9 +182,9 @@ bool is_fixed(Heap& heap, Val value, int depth = 0) {
   if (!value.is_virtual() || depth > kDeepest) return false;
   const Model& content = heap.model(value);
   const bool lasts = content.kind == VirtualKind::kTuple || content.kind == VirtualKind::kSlice;
-  return lasts && content.real != nullptr &&
-         std::all_of(content.items.begin(), content.items.end(),
-                     [&](Val item) { return is_fixed(heap, item, depth + 1); });
+  return lasts && content.real != nullptr && std::all_of(content.items.begin(), content.items.end(), [&](Val item) {
+           return is_fixed(heap, item, depth + 1);
+         });
 }
 
 // Such a tuple or slice is a constant.

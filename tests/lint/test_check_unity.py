@@ -28,7 +28,7 @@ CLASHES = {
     "Row": "struct Row {\n  int at;\n};",
     "Kind": "enum class Kind : uint8_t { kA, kB };",
     "is_open(Val, int)": "bool is_open(Val key, int count) {\n  return true;\n}",
-    "made(const std::map<int, int>&, Val)": "Ref made(const std::map<int, int>& all,\n         Val value) {\n  return Ref();\n}",
+    "made(const std::map<int, int>&, Val)": "Ref made(const std::map<int, int>& all,\n         Val value) {\n}",
     "g_all": "std::vector<int> g_all;",
 }
 

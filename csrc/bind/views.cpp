@@ -349,6 +349,8 @@ void add_end(const Root& root, const Trace& trace, py::dict* view) {
 }
 
 py::tuple root_status(const Root& root) {
+  if (root.numbers.state == NumberLoops::State::kOn && root.aside.why.code == nullptr)
+    return py::make_tuple("replaying", "its loops over numbers run in registers; traces are for what they do not take");
   std::string reason = root.standing.is_disabled()      ? root.standing.disabled
                        : root.aside.why.code != nullptr ? "the last call was left to CPython: " + root.aside.why.reason
                        : is_paused(root)                ? paused(root).reason

@@ -1,7 +1,7 @@
 // One row of elements is reduced by one call of the ufunc's loop, whose first operand and result are the same number.
 //
-// What that number is before the first element, NumPy has said otherwise from version to version. So it is found once for
-// each ufunc: that with which the loop gives the bits of NumPy's own reduction, for rows of many lengths. There may be
+// What that number is before the first element differs from version to version of NumPy. So it is found once for each
+// ufunc: that with which the loop gives the bits of NumPy's own reduction, for rows of many lengths. There may be
 // none; then NumPy is called.
 #include "numpy/reductions.h"
 

@@ -331,8 +331,8 @@ bool Machine::deref(const Step& now) {
   return done;
 }
 
-// What is overwritten is a number, so that nothing dies but that. A float that nobody else has becomes the new one, which
-// would have its memory, too.
+// What is overwritten is a number, so that nothing dies but that. A float that nobody else has becomes the new one,
+// which would have its memory, too.
 inline bool Machine::store(const Step& now) {
   const Value &container = regs_[now.a], &value = regs_[now.out];
   PyObject** const place = may_write_ ? item_at(container, regs_[now.b]) : nullptr;

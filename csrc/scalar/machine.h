@@ -1,7 +1,7 @@
 // Runs a program over numbers.
 //
-// 1. A run holds the GIL. A thread that asks for it has it at the end of some turn of a loop. Variables of the module are
-//    looked up anew then, and the run is left where one has changed. A signal leaves the run there.
+// 1. A run holds the GIL. A thread that asks for it has it at the end of some turn of a loop. Variables of the module
+//    are looked up anew then, and the run is left where one has changed. A signal leaves the run there.
 // 2. A call of another function of Python runs as its program does, if that comes to its end and writes nothing. Else
 //    CPython makes the call once more.
 // 3. Nothing that a run does calls Python, and nothing dies in it that somebody could see die.

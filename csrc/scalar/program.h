@@ -1,8 +1,8 @@
 // The bytecode of a function as a program over registers: what a loop over numbers does, without objects.
 //
-// The stack of the frame is resolved while the bytecode is read. Each local variable is a register, and so is each place
-// of the stack, each constant and each global variable; a load of a variable costs nothing. An instruction that is not
-// known ends the program where it stands: CPython goes on there, in the same frame.
+// The stack of the frame is resolved while the bytecode is read. Each local variable is a register, and so are each
+// place of the stack, each constant and each global variable; a load of a variable costs nothing. An instruction that is
+// not known ends the program where it stands: CPython goes on there, in the same frame.
 //
 // 1. Whatever a step cannot do as CPython does it, it does not do at all: the run is left at the start of the
 //    instruction, with all that the frame holds there (Place).

@@ -1,6 +1,6 @@
 // What a register of a program over numbers holds: a number without an object, a loop's iterator, or an object.
 //
-// 1. Numbers and ranges own nothing. An object is owned by its register: whoever overwrites one lets go of it (Registers).
+// 1. Numbers and ranges own nothing. An object is owned by its register: whoever overwrites one lets go of it.
 // 2. An int is one of 64 bits. A larger one is an object, on which nothing is computed.
 #pragma once
 #include <cstdint>

@@ -64,6 +64,8 @@ def test_no_call_is_recorded(name: str) -> None:
     assert after["replays"] - before["replays"] == 2
     assert after["records"] == before["records"]
     assert after["exits"] == before["exits"]
+    assert pijit.status(jitted).state == "replaying"
+    assert "run in registers" in pijit.status(jitted).reason
 
 
 def test_short_loops_are_recorded() -> None:

@@ -33,8 +33,15 @@ void note_real(Heap& heap, Val value, PyObject* object) {
 void note_item(Heap& heap, Val item, PyObject* object) {
   if (item.is_reg()) note_real(heap, item, object);
   if (!item.is_virtual()) return;
-  if (heap.model(item).real == nullptr) heap.model(item).real = object;
-  note_real(heap, item, object);
+  Model& content = heap.model(item);
+  if (content.real == nullptr) content.real = object;
+  // What a loop over several iterators takes from each: not what that holds, which may hold itself.
+  if (content.kind != VirtualKind::kTuple || !PyTuple_CheckExact(object) ||
+      PyTuple_GET_SIZE(object) != static_cast<Py_ssize_t>(content.items.size()))
+    return;
+  for (size_t i = 0; i < content.items.size(); ++i)
+    if (content.items[i].is_reg())
+      note_real(heap, content.items[i], PyTuple_GET_ITEM(object, static_cast<Py_ssize_t>(i)));
 }
 
 }  // namespace

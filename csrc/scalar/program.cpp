@@ -55,7 +55,9 @@ class Translator {
   void reach(int target);
 
   // -- instructions
+  void begin(int start);
   void block(int start);
+  void ask_for(uint16_t reg);
   bool step(Instruction now);
   bool move(Operation operation, int argument);
   bool branch(Instruction now);
@@ -84,11 +86,12 @@ class Translator {
   std::map<int, int32_t> starts_;  // their first steps
   std::vector<int> open_;          // blocks that are reached and not read
   std::vector<uint16_t> stack_;
-  uint64_t variables_ = 0;  // that are bound
-  int index_ = 0;           // of the instruction under way
-  int next_ = 0;            // of the one behind it
-  int32_t place_ = -1;      // of the instruction under way, once it is needed
-  int last_ = -1;           // the step whose result the stack has, and which may go elsewhere; -1: none
+  uint64_t variables_ = 0;    // that are bound
+  std::set<uint16_t> known_;  // global variables that have been asked for in this block
+  int index_ = 0;             // of the instruction under way
+  int next_ = 0;              // of the one behind it
+  int32_t place_ = -1;        // of the instruction under way, once it is needed
+  int last_ = -1;             // the step whose result the stack has, and which may go elsewhere; -1: none
   bool ended_ = false;
   size_t spare_ = 0;
 };
@@ -239,10 +242,12 @@ void Translator::push_callee(uint16_t callee) {
 bool Translator::load_attribute(PyObject* name, bool for_call) {
   const uint16_t object = stack_.back();
   const size_t at = object - size_t{program_.first_fixed()};
-  if (object >= program_.first_fixed() && at < program_.fixed.size() && program_.fixed[at].name != nullptr &&
-      program_.fixed[at].attribute == nullptr) {
-    pop();
+  const bool appends = for_call && PyUnicode_CompareWithASCIIString(name, "append") == 0;
+  if (!appends && object >= program_.first_fixed() && at < program_.fixed.size() &&
+      program_.fixed[at].name != nullptr && program_.fixed[at].attribute == nullptr) {
     const uint16_t found = fixed({nullptr, program_.fixed[at].name, name});
+    ask_for(found);
+    pop();
     for_call ? push_callee(found) : stack_.push_back(found);
     return true;
   }
@@ -255,7 +260,7 @@ bool Translator::load_attribute(PyObject* name, bool for_call) {
     return true;
   }
   static PyObject* const append = PyObject_GetAttrString(reinterpret_cast<PyObject*>(&PyList_Type), "append");
-  if (!for_call || append == nullptr || PyUnicode_CompareWithASCIIString(name, "append") != 0) return false;
+  if (!appends || append == nullptr) return false;
   fallible(Code::kIsList, 0, object);
   pop();
   stack_.push_back(fixed({append}));
@@ -367,6 +372,7 @@ bool Translator::items(Instruction now) {
     }
     case Operation::kLoadGlobal: {
       const uint16_t found = fixed({nullptr, PyTuple_GET_ITEM(code_->co_names, now.argument)});
+      ask_for(found);
       now.flag != 0 ? push_callee(found) : stack_.push_back(found);
       return true;
     }
@@ -472,18 +478,34 @@ bool Translator::step(Instruction now) {
   return moved || compute(now) || branch(now) || items(now);
 }
 
-void Translator::block(int start) {
+void Translator::begin(int start) {
   starts_[start] = static_cast<int32_t>(program_.steps.size());
   variables_ = bound_.count(start) != 0 ? bound_[start] : 0;
+  known_.clear();
+  last_ = -1;
+}
+
+// What is loaded is there: a name may be missing, or its attribute.
+void Translator::ask_for(uint16_t reg) {
+  if (known_.insert(reg).second) fallible(Code::kBound, 0, reg);
+}
+
+void Translator::block(int start) {
+  begin(start);
   stack_.clear();
   for (size_t depth = 0; depth < depths_[start]; ++depth) stack_.push_back(home(depth));
-  last_ = -1;
   ended_ = false;
   for (index_ = start; !ended_; index_ = next_) {
     if (index_ >= cpython::unit_count(code_)) return leave();
     if (index_ != start && targets_.count(index_) != 0) {
       settle();
-      return jump(Step{Code::kJump}, index_);
+      if (starts_.count(index_) != 0) {
+        jump(Step{Code::kJump}, index_);
+        program_.steps.back().back = false;  // it is the next instruction
+        return;
+      }
+      depths_.try_emplace(index_, stack_.size());
+      begin(start = index_);
     }
     int at = index_;
     const Instruction now = cpython::decode(code_, &at);
@@ -543,7 +565,7 @@ bool Translator::run() {
   while (!open_.empty() && program_.steps.size() < kMostSteps) {
     const int start = open_.back();
     open_.pop_back();
-    block(start);
+    if (starts_.count(start) == 0) block(start);
   }
   return open_.empty() && finish();
 }

@@ -252,6 +252,25 @@ def calls(values: list[Any], b: Any) -> float:
     return total
 
 
+found: list[int] = []
+
+
+def collects_globally(n: int) -> int:
+    found.clear()
+    for i in range(n):
+        found.append(i * i)
+    return len(found)
+
+
+def misses_a_name(n: int) -> int:
+    total = 0
+    for i in range(n):
+        if i > 700:
+            total += missing  # noqa: F821
+        total += math.missing if i > 900 else i  # type: ignore[attr-defined]
+    return total
+
+
 many = 2500
 FUNCTIONS: dict[str, tuple[Callable[..., Any], list[Callable[[], tuple[Any, ...]]]]] = {
     "escape_time": (escape_time, [lambda: (20, 20, 50), lambda: (21, 19, 60), lambda: (20, 20, 50), lambda: (0, 5, 9)]),
@@ -313,5 +332,7 @@ FUNCTIONS: dict[str, tuple[Callable[..., Any], list[Callable[[], tuple[Any, ...]
         calls,
         [lambda: ([1.5] * 3000, 2.0), lambda: ([2, 4.0] * 2000, 3), lambda: ([1.0, 0.0] * 9, 2), lambda: ([1, "x"], 1)],
     ),
+    "collects_globally": (collects_globally, [lambda: (300,), lambda: (400,), lambda: (3,)]),
+    "misses_a_name": (misses_a_name, [lambda: (300,), lambda: (800,), lambda: (1000,), lambda: (400,)]),
     "infinite": (infinite, [lambda: (3000, 1.0), lambda: (3000, 2.0), lambda: (2200, 0.5)]),
 }

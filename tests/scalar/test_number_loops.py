@@ -146,13 +146,22 @@ def test_signal_ends_a_loop() -> None:
     def handler(number: int, frame: Any) -> None:
         raise Enough(frame.f_code.co_name)
 
-    jitted = pijit.jit(spins)
+    def turns_at_once(n: int) -> int:
+        for _ in range(300):
+            n += 1
+        while True:
+            pass
+
+    jitted, for_ever = pijit.jit(spins), pijit.jit(turns_at_once)
     jitted(5000)
     before = signal.signal(signal.SIGALRM, handler)
     signal.setitimer(signal.ITIMER_REAL, 0.05)
     try:
         with pytest.raises(Enough, match="spins"):
             jitted(10**13)
+        signal.setitimer(signal.ITIMER_REAL, 0.05)
+        with pytest.raises(Enough, match="turns_at_once"):
+            for_ever(1)
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)

@@ -20,19 +20,13 @@ _DECISIONS = (
 )
 # Programs that are no one graph of operators: data decides, numbers leave torch, or CPython does it alone.
 REFUSED = {
-    "F.gaussian_nll_loss(x, y, p)",
     *OUTSIDE[""],
     "x + math.factorial(x.shape[0])",
     *(f"x * 2 if {test} else x" for test in _DECISIONS),
     *("max(x[0])", "min(w)", "max(z, z * 2)"),
-    *("list(map(torch.sin, x))", "reduce(torch.add, [x, y, p])", "reduce(operator.mul, x)"),
-    *("list(itertools.accumulate([x, y], torch.add))", "[a - b for a, b in itertools.pairwise([x, y, p])]"),
-    *(text for _, text in PROGRAMS if "from_numpy(a)" in text),  # arrays that change
-    *("{x: 1}[x] + x", "x in {x}", "list({x: y}.values())[0]", "operator.itemgetter(0)(x)"),
+    *(text for _, text in PROGRAMS if "a.__setitem__" in text),  # a size in an array
     "collections.namedtuple('P', 'a b')(x, y).a",
 }
-# Messages of what no line of the program is the cause of.
-WITHOUT_LINE = {"str(x.dtype)"}
 
 
 @pytest.mark.parametrize("group", GROUPS)
@@ -57,7 +51,7 @@ def check(programs: list[str]) -> None:
                 wrong[text] = bad
             for said in found.values():
                 if said.startswith("refused"):
-                    assert ":1" in said or text in WITHOUT_LINE, (text, said)
+                    assert ":1" in said, (text, said)
                     assert not re.search("run runs|pybind11", said), (text, said)
             if found.get("fx", "").startswith("refused"):
                 refused.add(text)

@@ -324,10 +324,17 @@ class Builder(Making):
             return without_opaque(made)  # a part of it comes from what the graph does not hold
         if holds_opaque(made):
             raise ExportError(
-                f"{self._name} returns an object that a graph cannot give; return tensors, numbers, or tuples, lists "
-                "and dicts of them"
+                f"{self._definition()}{self._name} returns an object that a graph cannot give; return tensors, "
+                "numbers, or tuples, lists and dicts of them"
             )
         return made
+
+    def _definition(self) -> str:
+        """Where the function of the graph begins, as messages say it."""
+        function = self._found.get("fn")
+        function = getattr(function, "__func__", getattr(function, "forward", function))
+        code = getattr(function, "__code__", None)
+        return "" if code is None else f"{code.co_filename}:{code.co_firstlineno}: "
 
     # -- nodes
 

@@ -88,8 +88,8 @@ class TurnBuilder(Builder):
         made = self._argument(value)
         if holds_opaque(made):
             raise ExportError(
-                f"{self._name} returns an object that a graph cannot give; return tensors, numbers, or tuples, lists "
-                "and dicts of them"
+                f"{self._definition()}{self._name} returns an object that a graph cannot give; return tensors, "
+                "numbers, or tuples, lists and dicts of them"
             )
         return made
 

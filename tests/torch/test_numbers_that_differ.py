@@ -269,6 +269,21 @@ def a_default() -> Program:
     return step, lambda i: (batch(i), i)
 
 
+WORDS = [f"word {i * 7}" for i in range(64)]
+
+
+@program(16)
+def a_text_in_each_call() -> Program:
+    """Few texts are ways of going on, each with its trace; with more of them, one trace takes them all."""
+    model, vectors, seen = net(), {word: batch(i) for i, word in enumerate(WORDS)}, dict.fromkeys(WORDS[::2], 3)
+
+    def step(word: str) -> Any:
+        seen[word] = seen.get(word, 0) + 1
+        return model(vectors[word]).detach() * len(word), seen[word], f"{word}!", word > "word 2"
+
+    return step, lambda i: (WORDS[i],)
+
+
 @program(4)
 def a_factor_that_is_an_int_now_and_then() -> Program:
     model = net()
@@ -496,6 +511,26 @@ def test_keys_of_another_class() -> None:
         return lambda i: (table[i] * 2, i in table, list(Loud.seen)), arguments
 
     check(make)
+
+
+@pytest.mark.parametrize("count", [3, 10, 40])
+def test_texts_that_decide(count: int) -> None:
+    """Each is compared, is the name of a method, or is in a table of functions."""
+
+    def make() -> Program:
+        names = (["sum", "mean", "max", "min", "prod", "numel", "dim", "std", "var", "nothing"] + WORDS)[:count]
+        functions = {"sum": torch.sum, "mean": torch.mean, "max": torch.max, WORDS[3]: torch.neg}
+
+        def step(x: torch.Tensor, name: str) -> Any:
+            if name == "sum" or name.startswith("word 1"):
+                x = x + 1
+            elif name in ("mean", "max"):
+                x = x - 1
+            return x * 2, functions.get(name, torch.abs)(x), getattr(x, name)(), name.upper()
+
+        return step, lambda i: (batch(i), names[i * 3 % count])
+
+    check(make, 90)
 
 
 def test_defaults() -> None:

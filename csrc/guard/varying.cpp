@@ -18,7 +18,6 @@ namespace {
 constexpr size_t kMaxContainers = 256, kMaxArguments = 256, kMaxMisses = 1024;
 constexpr int kMaxLearned = 8;   // recordings that give way to another
 constexpr int kMostNumbers = 3;  // at one instruction, with a trace for each
-constexpr int kMostTexts = 12;   // as an argument, likewise
 
 // Why a guard does not hold: kOther: something else than a number, or one that has to be what it was; kNumber: a number
 // that does not vary yet; kVaries: it does.
@@ -246,7 +245,8 @@ Miss learn_guard(const Trace& trace, const Guard& guard, const Reg* regs, Varyin
     const uint64_t way = argument_way(trace, guard.subject);
     if (size && varying->in_the_middle && way != 0) return varying->take_by_type(way), Miss::kVaries;
     if (guard.op != GuardOp::kScalar || guard.aux != 0) return Miss::kOther;
-    if (way != 0 && PyUnicode_CheckExact(guard.expected) && PyUnicode_CheckExact(regs[guard.subject.index()].object))
+    if (way != 0 && varying->in_the_middle && PyUnicode_CheckExact(guard.expected) &&
+        PyUnicode_CheckExact(regs[guard.subject.index()].object))
       return varying->miss_text(way) ? Miss::kVaries : Miss::kOther;
     if (way == 0 || !is_other_number(regs[guard.subject.index()].object, guard.expected)) return Miss::kOther;
     return number_miss(varying->miss_argument(way));
@@ -386,12 +386,7 @@ bool Varying::miss_argument(uint64_t way) {
 }
 
 bool Varying::miss_text(uint64_t way) {
-  if (is_taken_by_type(way)) return true;
-  if (in_the_middle) return is_second_miss(way) && take_by_type(way);
-  Texts& texts = texts_[way];
-  texts.count += texts.call != call_;  // each trace misses
-  texts.call = call_;
-  return !refuses_ && texts.count >= kMostTexts && take_by_type(way);
+  return is_taken_by_type(way) || (is_second_miss(way) && take_by_type(way));
 }
 
 void Varying::refuse_missed() {

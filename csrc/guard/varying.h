@@ -62,8 +62,7 @@ class Varying {
     opened_.erase(way);
     fixed_.insert(way);
   }
-  // The same of text. Two texts may be two ways of going on, each with its trace, and at the beginning of a function
-  // even more are.
+  // The same of text in the middle of a function. Two texts may be two ways of going on, each with its trace.
   bool miss_text(uint64_t way);
   bool miss(const void* container, PyObject* key);
   // An instruction needs a number, or that many rows of a tensor, and a trace was left there often, since it is another
@@ -87,15 +86,10 @@ class Varying {
   void clear() { *this = Varying(); }
 
  private:
-  struct Texts {
-    int count = 0;      // of calls in which another one was there
-    uint64_t call = 0;  // the last of them
-  };
   using Places = std::unordered_map<const void*, std::vector<Ref>>;
   bool is_second_miss(uint64_t place);
 
   std::unordered_map<uint64_t, int> left_at_;  // how often, by instruction
-  std::unordered_map<uint64_t, Texts> texts_;  // by way
   Places changed_, missed_;
   std::unordered_set<uint64_t> opened_, arguments_, latest_, fixed_, fixed_places_, types_;
   std::unordered_map<uint64_t, uint64_t> misses_;  // the first call that missed because of a place

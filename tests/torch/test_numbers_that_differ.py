@@ -272,18 +272,6 @@ def a_default() -> Program:
 WORDS = [f"word {i * 7}" for i in range(64)]
 
 
-@program(16)
-def a_text_in_each_call() -> Program:
-    """Few texts are ways of going on, each with its trace; with more of them, one trace takes them all."""
-    model, vectors, seen = net(), {word: batch(i) for i, word in enumerate(WORDS)}, dict.fromkeys(WORDS[::2], 3)
-
-    def step(word: str) -> Any:
-        seen[word] = seen.get(word, 0) + 1
-        return model(vectors[word]).detach() * len(word), seen[word], f"{word}!", word > "word 2"
-
-    return step, lambda i: (WORDS[i],)
-
-
 @program(4)
 def a_factor_that_is_an_int_now_and_then() -> Program:
     model = net()

@@ -331,7 +331,7 @@ Val input(Recorder& recorder, PyObject* object, Val source, int depth) {
   }
   if (numpy::is_array(object) || numpy::is_scalar(object)) return by_type(recorder, object, source);
   if (cpython::is_scalar(object)) {
-    if (PyUnicode_CheckExact(object) && recorder.varying() != nullptr &&
+    if (recorder.frames.in_the_middle && PyUnicode_CheckExact(object) && recorder.varying() != nullptr &&
         recorder.varying()->is_taken_by_type(argument_way(recorder.trace(), source)))
       return by_type(recorder, object, source);
     if (recorder.varying() != nullptr && may_vary_argument(object) &&

@@ -29,6 +29,10 @@ constexpr double kTimes = 9, kTimesInHurry = 1;
 constexpr double kLatest = 0.02;
 // Seconds between two looks at a slice that a call waits for, and between those of a parked thread.
 constexpr double kLook = 0.001, kParkedLook = 0.005;
+// Looks at whether a thread that compiles takes the GIL that it is lent, seconds between them, and seconds until it is
+// lent again where none did: it waits for something else.
+constexpr int kFirstLooks = 3;
+constexpr double kFirstLook = 0.0001, kUnwanted = 0.02;
 // Seconds without a call after which a parked thread asks for the GIL as any other thread does.
 constexpr double kStale = 0.03;
 
@@ -45,6 +49,7 @@ struct Turns {
   double waited = 0;                     // seconds; guarded by the GIL
   std::atomic<double> hurry{0};          // seconds that calls still wait in a hurry
   bool is_awaited = false;               // a call waits for a slice; guarded by the GIL
+  std::atomic<bool> is_lent{false};      // a thread may have the GIL for a slice, and has not seen so
 };
 
 // Never freed: threads may be parked at the end of the process. A child of a fork has another one.
@@ -98,6 +103,17 @@ void park(PyThreadState* ts) {
   g_parked.store(turns.parked, std::memory_order_relaxed);
 }
 
+// Until the slice is over, or has been for `more` seconds.
+void wait_while_it_runs(Turns& turns, PyThreadState* ts, std::unique_lock<std::mutex>& lock, double more) {
+  const double begun = now();
+  int free = 0;  // looks in a row at which nobody held the GIL: the thread waits for something else
+  while (turns.runs && free < 2 && now() - begun < turns.slice + more) {
+    turns.over.wait_for(lock, seconds(kLook));
+    free = cpython::gil_is_held(ts) ? 0 : free + 1;
+  }
+  turns.runs = false;
+}
+
 // Waits for the slice that was granted, without the GIL.
 void wait_for_slice(Turns& turns, PyThreadState* ts) {
   std::unique_lock<std::mutex> lock(turns.mutex);
@@ -105,13 +121,7 @@ void wait_for_slice(Turns& turns, PyThreadState* ts) {
   turns.granted.notify_one();
   turns.over.wait_for(lock, seconds(kLatest), [&] { return !turns.is_granted; });
   turns.is_granted = false;
-  const double begun = now();
-  int free = 0;  // looks in a row at which nobody held the GIL: the thread waits for something else
-  while (turns.runs && free < 2 && now() - begun < turns.slice + kLatest) {
-    turns.over.wait_for(lock, seconds(kLook));
-    free = cpython::gil_is_held(ts) ? 0 : free + 1;
-  }
-  turns.runs = false;
+  wait_while_it_runs(turns, ts, lock, kLatest);
 }
 
 }  // namespace
@@ -147,6 +157,7 @@ bool any_compiles() noexcept {
 
 void hurry_compilers(double seconds) noexcept {
   g_turns->hurry = seconds;
+  if (seconds > 0) g_turns->due = 0;
 }
 
 double waited_for_compilers() noexcept {
@@ -161,6 +172,11 @@ void forget_beside() noexcept {
 }
 
 void end_slice_if_over() noexcept {
+  if (g_turns->is_lent.load(std::memory_order_relaxed) && g_turns->is_lent.exchange(false)) {
+    t_began = now();
+    t_was_given = true;
+    return;
+  }
   if (now() - t_began < g_turns->slice) return;
   try {
     PyThreadState* ts = PyEval_SaveThread();
@@ -197,6 +213,37 @@ void give_turn(PyThreadState* ts) noexcept {
   turns.is_awaited = false;
   note_wait(time);
   turns.slice = std::clamp(now() - time - turns.slice, kShortest, kLongest);
+}
+
+bool lend_gil(PyThreadState* ts) noexcept {
+  Turns& turns = *g_turns;
+  const double time = now();
+  if (!any_compiles() || t_compiles || turns.is_awaited || time < turns.due) return false;
+  if (g_parked.load(std::memory_order_relaxed) > 0) return false;
+  turns.is_awaited = true;
+  bool taken = false;
+  try {
+    turns.is_lent = true;
+    PyEval_SaveThread();
+    {
+      std::unique_lock<std::mutex> lock(turns.mutex);
+      turns.runs = true;
+      for (int looks = 0; looks < kFirstLooks && !taken; ++looks) {
+        turns.over.wait_for(lock, seconds(kFirstLook));
+        taken = cpython::gil_is_held(ts) || !turns.is_lent;
+      }
+      if (taken) wait_while_it_runs(turns, ts, lock, 0);
+      turns.runs = false;
+    }
+    turns.is_lent = false;
+    PyEval_RestoreThread(ts);
+  } catch (abi::__forced_unwind&) {
+    cpython::park_thread();
+  }
+  turns.is_awaited = false;
+  note_wait(time);
+  if (!taken) turns.due = std::max(turns.due.load(), now() + kUnwanted);
+  return true;
 }
 
 bool put_off_compilers(PyThreadState* ts) noexcept {

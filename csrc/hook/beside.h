@@ -8,6 +8,7 @@
 // 2. How long calls waited is measured on the clock of the wall, and bounds when the next slice may begin. So calls
 //    lose the same share of their time whether the machine is loaded or not.
 // 3. A thread that comes from a wait, for a file or a process, asks as any other does; the call puts that off (`due`).
+//    Then it lends the GIL for a slice, whether a thread has asked for it or not.
 // 4. Where nobody holds the GIL, or no call begins for a while, a parked thread goes on by itself.
 // 5. Slices end where the thread calls a function of Python: the hook is in place while one compiles.
 // 6. The state is guarded by a mutex of its own. Nobody who holds it waits for the GIL.
@@ -42,6 +43,10 @@ inline void pause_if_beside() noexcept {
 void give_turn(PyThreadState* ts) noexcept;
 // A call of the program has waited since then: for a thread that compiles, if there is one.
 void note_wait(double start) noexcept;
+// A thread that compiles may come from a wait of its own and want the GIL: if a slice is due, it has one, in which the
+// call does not want the GIL back. Else a thread that imports would have it for microseconds, up to the next read of a
+// file, and where each call frees the GIL for a moment, never. False: no slice is due, or one is parked.
+bool lend_gil(PyThreadState* ts) noexcept;
 // A thread that compiles has asked for the GIL as any other thread does, since it comes from a wait of its own, and no
 // slice is due: it asks again. Not where another thread of the program may be the one that asks.
 bool put_off_compilers(PyThreadState* ts) noexcept;

@@ -80,6 +80,35 @@ def test_calls_go_on_between_slices_and_what_they_wait_is_counted() -> None:
     assert 0 < waited < taken
 
 
+def test_a_compiler_that_reads_files_gets_on_between_calls() -> None:
+    """Each read gives the GIL away, as an import does, and calls that follow each other would take it again at once."""
+
+    class Reads(Busy):
+        def make(self, graph: Any, options: Options) -> Plan:
+            while not self.seen.is_set():
+                small(200)
+            for _ in range(3000):
+                os.stat(__file__)
+            self.done.set()
+            return get("torchscript").make(graph, options)
+
+    fast, x = pijit.jit(layers()), torch.randn(2, 8)
+    for _ in range(10):
+        fast(x)
+    reads = Reads()
+    handle = pool.submit(pijit.graph.capture(torch.relu, torch.ones(2)), reads)
+    while handle.state == "waiting":
+        time.sleep(0.001)
+    reads.seen.set()
+    start, calls = time.monotonic(), 0
+    while not reads.done.is_set() and time.monotonic() - start < 60:
+        fast(x)
+        calls += 1
+    assert reads.done.is_set()
+    assert calls > 10
+    assert handle.wait() is not None
+
+
 @pytest.mark.parametrize("what", ["python", "nothing"])
 def test_a_program_that_does_not_call_holds_nothing_up(what: str) -> None:
     fast, x = pijit.jit(layers()), torch.randn(2, 8)

@@ -4,10 +4,10 @@
 #include <cmath>
 #include <cstring>
 
+#include "cpython/int_arithmetic.h"
+
 namespace pijit {
 namespace {
-
-constexpr int64_t kExact = int64_t{1} << 53;  // up to here every int is a double
 
 bool give(Reg* out, int64_t value) noexcept {
   out->rep = Rep::kInt;
@@ -25,10 +25,6 @@ bool give(Reg* out, bool value) noexcept {
   out->rep = Rep::kBool;
   out->boolean = value;
   return true;
-}
-
-bool is_exact(int64_t value) noexcept {
-  return value >= -kExact && value <= kExact;
 }
 
 int64_t integer(const Reg& reg) noexcept {
@@ -61,6 +57,7 @@ bool compare(ScalarOp op, T a, T b, Reg* out) noexcept {
 
 bool of_integers(ScalarOp op, int64_t a, int64_t b, Reg* out) noexcept {
   int64_t result = 0;
+  double quotient = 0;
   switch (op) {
     case ScalarOp::kAdd:
       return !__builtin_add_overflow(a, b, &result) && give(out, result);
@@ -69,14 +66,11 @@ bool of_integers(ScalarOp op, int64_t a, int64_t b, Reg* out) noexcept {
     case ScalarOp::kMultiply:
       return !__builtin_mul_overflow(a, b, &result) && give(out, result);
     case ScalarOp::kTrueDivide:
-      return b != 0 && is_exact(a) && is_exact(b) && give(out, static_cast<double>(a) / static_cast<double>(b));
+      return cpython::true_quotient(a, b, &quotient) && give(out, quotient);
     case ScalarOp::kFloorDivide:
-      if (b == 0 || b == -1) return b != 0 && a != INT64_MIN && give(out, -a);
-      return give(out, a / b - static_cast<int64_t>(a % b != 0 && (a < 0) != (b < 0)));
+      return cpython::floor_quotient(a, b, &result) && give(out, result);
     case ScalarOp::kRemainder:
-      if (b == 0 || b == -1) return b != 0 && give(out, int64_t{0});
-      result = a % b;
-      return give(out, result != 0 && (result < 0) != (b < 0) ? result + b : result);
+      return cpython::remainder(a, b, &result) && give(out, result);
     case ScalarOp::kNegative:
       return a != INT64_MIN && give(out, -a);
     default:
@@ -124,7 +118,7 @@ bool compute_scalar(ScalarOp op, const Reg& a, const Reg& b, Reg* out) noexcept 
   // CPython compares an int with a float without rounding.
   if (op >= ScalarOp::kLess && op <= ScalarOp::kGreaterEqual)
     for (const Reg* reg : {&a, &b})
-      if (reg->rep != Rep::kFloat && !is_exact(integer(*reg))) return false;
+      if (reg->rep != Rep::kFloat && !cpython::is_exact(integer(*reg))) return false;
   return of_floats(op, number(a), one ? 0 : number(b), out);
 }
 

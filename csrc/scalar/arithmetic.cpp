@@ -4,13 +4,13 @@
 #include <cmath>
 
 #include "cpython/complex.h"
+#include "cpython/int_arithmetic.h"
 #include "cpython/operators.h"
 
 namespace pijit::scalar {
 namespace {
 
-constexpr int64_t kExact = int64_t{1} << 53;  // up to here every int is a double
-constexpr int64_t kFar = int64_t{1} << 61;    // sums of two of these are no larger than 64 bits
+constexpr int64_t kFar = int64_t{1} << 61;  // sums of two of these are no larger than 64 bits
 
 bool give(Value* out, int64_t value) noexcept {
   *out = Value::of(value);
@@ -19,9 +19,6 @@ bool give(Value* out, int64_t value) noexcept {
 bool give(Value* out, double value) noexcept {
   *out = Value::of(value);
   return !std::isnan(value);
-}
-bool is_exact(int64_t value) noexcept {
-  return value >= -kExact && value <= kExact;
 }
 double number(const Value& value) noexcept {
   return value.tag == Tag::kFloat ? value.number : static_cast<double>(value.integer);
@@ -49,6 +46,7 @@ bool power_of_ints(int64_t base, int64_t exponent, Value* out) noexcept {
 
 bool of_ints(int op, int64_t a, int64_t b, Value* out) noexcept {
   int64_t result = 0;
+  double quotient = 0;
   switch (op) {
     case nb::kAdd:
       return !__builtin_add_overflow(a, b, &result) && give(out, result);
@@ -57,14 +55,11 @@ bool of_ints(int op, int64_t a, int64_t b, Value* out) noexcept {
     case nb::kMultiply:
       return !__builtin_mul_overflow(a, b, &result) && give(out, result);
     case nb::kTrueDivide:
-      return b != 0 && is_exact(a) && is_exact(b) && give(out, static_cast<double>(a) / static_cast<double>(b));
+      return cpython::true_quotient(a, b, &quotient) && give(out, quotient);
     case nb::kFloorDivide:
-      if (b == 0 || b == -1) return b != 0 && a != INT64_MIN && give(out, -a);
-      return give(out, a / b - static_cast<int64_t>(a % b != 0 && (a < 0) != (b < 0)));
+      return cpython::floor_quotient(a, b, &result) && give(out, result);
     case nb::kRemainder:
-      if (b == 0 || b == -1) return b != 0 && give(out, int64_t{0});
-      result = a % b;
-      return give(out, result != 0 && (result < 0) != (b < 0) ? result + b : result);
+      return cpython::remainder(a, b, &result) && give(out, result);
     case nb::kAnd:
       return give(out, a & b);
     case nb::kOr:
@@ -209,7 +204,7 @@ bool compare(int op, const Value& a, const Value& b, bool* out) noexcept {
   if (!a.is_number() || !b.is_number()) return false;
   if (a.tag != Tag::kFloat && b.tag != Tag::kFloat) return *out = compare_as(op, a.integer, b.integer), true;
   for (const Value* value : {&a, &b})
-    if (value->tag != Tag::kFloat && !is_exact(value->integer)) return false;
+    if (value->tag != Tag::kFloat && !cpython::is_exact(value->integer)) return false;
   return *out = compare_as(op, number(a), number(b)), true;
 }
 

@@ -114,7 +114,36 @@ void wait_while_it_runs(Turns& turns, PyThreadState* ts, std::unique_lock<std::m
   turns.runs = false;
 }
 
-// Waits for the slice that was granted, without the GIL.
+// What a call does without the GIL, while a thread that compiles has it.
+template <typename Wait>
+void wait_without_gil(Turns& turns, PyThreadState* ts, double since, Wait wait) {
+  turns.is_awaited = true;
+  try {
+    PyEval_SaveThread();
+    wait();
+    PyEval_RestoreThread(ts);
+  } catch (abi::__forced_unwind&) {
+    cpython::park_thread();
+  }
+  turns.is_awaited = false;
+  note_wait(since);
+}
+
+// Lends the GIL for a slice. False: no thread has taken it.
+bool lend(Turns& turns, PyThreadState* ts) {
+  std::unique_lock<std::mutex> lock(turns.mutex);
+  turns.runs = true;
+  bool taken = false;
+  for (int looks = 0; looks < kFirstLooks && !taken; ++looks) {
+    turns.over.wait_for(lock, seconds(kFirstLook));
+    taken = cpython::gil_is_held(ts) || !turns.is_lent;
+  }
+  if (taken) wait_while_it_runs(turns, ts, lock, 0);
+  turns.runs = turns.is_lent = false;
+  return taken;
+}
+
+// Waits for the slice that was granted. The caller has no GIL.
 void wait_for_slice(Turns& turns, PyThreadState* ts) {
   std::unique_lock<std::mutex> lock(turns.mutex);
   turns.is_granted = true;
@@ -202,46 +231,18 @@ void give_turn(PyThreadState* ts) noexcept {
   const double time = now();
   turns.last_call = time;
   if (time < turns.due || t_compiles || turns.is_awaited) return;
-  turns.is_awaited = true;
-  try {
-    PyEval_SaveThread();
-    wait_for_slice(turns, ts);
-    PyEval_RestoreThread(ts);
-  } catch (abi::__forced_unwind&) {
-    cpython::park_thread();
-  }
-  turns.is_awaited = false;
-  note_wait(time);
+  wait_without_gil(turns, ts, time, [&] { wait_for_slice(turns, ts); });
   turns.slice = std::clamp(now() - time - turns.slice, kShortest, kLongest);
 }
 
 bool lend_gil(PyThreadState* ts) noexcept {
+  if (!any_compiles() || t_compiles || g_parked.load(std::memory_order_relaxed) > 0) return false;
   Turns& turns = *g_turns;
   const double time = now();
-  if (!any_compiles() || t_compiles || turns.is_awaited || time < turns.due) return false;
-  if (g_parked.load(std::memory_order_relaxed) > 0) return false;
-  turns.is_awaited = true;
+  if (time < turns.due || turns.is_awaited || has_other_threads(ts)) return false;
   bool taken = false;
-  try {
-    turns.is_lent = true;
-    PyEval_SaveThread();
-    {
-      std::unique_lock<std::mutex> lock(turns.mutex);
-      turns.runs = true;
-      for (int looks = 0; looks < kFirstLooks && !taken; ++looks) {
-        turns.over.wait_for(lock, seconds(kFirstLook));
-        taken = cpython::gil_is_held(ts) || !turns.is_lent;
-      }
-      if (taken) wait_while_it_runs(turns, ts, lock, 0);
-      turns.runs = false;
-    }
-    turns.is_lent = false;
-    PyEval_RestoreThread(ts);
-  } catch (abi::__forced_unwind&) {
-    cpython::park_thread();
-  }
-  turns.is_awaited = false;
-  note_wait(time);
+  turns.is_lent = true;
+  wait_without_gil(turns, ts, time, [&] { taken = lend(turns, ts); });
   if (!taken) turns.due = std::max(turns.due.load(), now() + kUnwanted);
   return true;
 }

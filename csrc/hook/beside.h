@@ -25,7 +25,8 @@ void begin_compiling() noexcept;
 void end_compiling() noexcept;
 // Some thread compiles.
 bool any_compiles() noexcept;
-// The next seconds that calls wait for such threads are half of the time, not a tenth: what is made is known to pay.
+// The next seconds that calls wait for such threads are half of the time, not a tenth, from now on: what is made is known
+// to pay.
 void hurry_compilers(double seconds) noexcept;
 // How long calls have waited for such threads, in seconds.
 double waited_for_compilers() noexcept;
@@ -45,7 +46,8 @@ void give_turn(PyThreadState* ts) noexcept;
 void note_wait(double start) noexcept;
 // A thread that compiles may come from a wait of its own and want the GIL: if a slice is due, it has one, in which the
 // call does not want the GIL back. Else a thread that imports would have it for microseconds, up to the next read of a
-// file, and where each call frees the GIL for a moment, never. False: no slice is due, or one is parked.
+// file, and where each call frees the GIL for a moment, never. False: no slice is due, or one is parked, or another
+// thread of the program may be the one that waits.
 bool lend_gil(PyThreadState* ts) noexcept;
 // A thread that compiles has asked for the GIL as any other thread does, since it comes from a wait of its own, and no
 // slice is due: it asks again. Not where another thread of the program may be the one that asks.

@@ -289,7 +289,7 @@ void share_gil(PyThreadState* ts) noexcept {
   give_turn(ts);
   const double time = now();
   write_if_due(time);
-  if (any_compiles() && !has_other_threads(ts) && lend_gil(ts)) return;
+  if (lend_gil(ts)) return;
   const bool is_asked = cpython::attention_can_wait(ts) && !put_off_compilers(ts);
   if (!is_asked && (time - given < kTurn || cpython::single_threaded(ts))) return;
   given = time;

@@ -10,6 +10,8 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from check_owners import code_of
+
 OPENS = re.compile(r"^namespace \{")
 CLOSES = re.compile(r"^\}  // namespace$")
 TYPE = re.compile(r"^(?:struct|class|enum class|enum|union) (\w+)\b(?!;)")
@@ -17,11 +19,6 @@ VALUE = re.compile(
     r"^(?!using |return |template|namespace |typedef )[\w:<>,&*\s]+?[\s*&](\w+)(?:\[[^\]]*\])*(?: = |\{|;$)"
 )
 FUNCTION = re.compile(r"^(?!using |return |namespace |typedef )[\w:<>,&*\s]+?[\s*&](\w+)\((.*)")
-
-
-def code_of(line: str) -> str:
-    """The line without its comment."""
-    return line.partition("//")[0].rstrip()
 
 
 def names_in(text: str) -> Iterator[tuple[int, str]]:

@@ -10,7 +10,8 @@ namespace pijit::cpython {
 // size. True: it has another now, and the next step raises what CPython says then.
 bool set_first_size(PyObject* iterator, Py_ssize_t size) noexcept;
 
-// A new iterator over a list, in either direction, or over a tuple gives the item at `index` next, if there is one by then.
+// A new iterator over a list, in either direction, or over a tuple gives the item at `index` next, if there is one by
+// then.
 void set_next_index(PyObject* iterator, Py_ssize_t index) noexcept;
 
 // What the iterator of a range gives next, and how many more it has.

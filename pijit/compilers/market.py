@@ -469,7 +469,8 @@ class Market:
         _complete(offer.place)
 
 
-_HURRIED = 1.0, 5.0  # seconds that calls wait: until it is known who won, and for each plan that has won
+_HURRIED = 1.0  # seconds that calls wait until it is known who won
+_HURRIED_FOR_WINNER = 5.0  # and for a plan that has won
 _loaded: "WeakSet[_Offer]" = WeakSet()  # of those plans
 
 
@@ -477,14 +478,14 @@ _loaded: "WeakSet[_Offer]" = WeakSet()  # of those plans
 def _hurry() -> None:
     """Who won in an earlier process wins time at once: calls give the first second of such work half of their time."""
     if _kept_plans.any_winner():
-        _core.hurry_compilers(_HURRIED[0])
+        _core.hurry_compilers(_HURRIED)
 
 
 def _hurry_for(offer: "_Offer") -> None:
     """The plan that is loaded has won: calls wait as long for it in any case, and so it answers sooner."""
     offer.has_won = True
     _loaded.add(offer)
-    _core.hurry_compilers(_HURRIED[1])
+    _core.hurry_compilers(_HURRIED_FOR_WINNER)
 
 
 def _end(offer: "_Offer") -> None:

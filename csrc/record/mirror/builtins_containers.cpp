@@ -46,7 +46,7 @@ Invoke method_get(Recorder& recorder, ShadowFrame& frame, Arguments& args, int p
     return Invoke::kStarted;
   int found = mapping_find(recorder, container, args.values[1], &value);
   if (found < 0) return recorder.live() ? Invoke::kUnknown : Invoke::kStopped;
-  if (found == 0) value = args.values.size() == 3 ? args.values[2] : Val::constant(Py_None);
+  if (found == 0) value = defaults ? args.values[2] : Val::constant(Py_None);
   return give(recorder, frame, pops, value);
 }
 

@@ -1,8 +1,9 @@
 // Calls of NumPy that only compute: nodes instead of opaque calls.
 //
-// Such a call runs no code of the program's (numpy/library.h), and writes to nothing that was there before but the content
-// of an array, which nothing relies on. So nothing has to be checked again behind it, and no frame has to stand. What Python then looks at is a number in a register
-// (sizes), a constant under a guard (dtypes), or an object whose class the node has checked.
+// Such a call runs no code of the program (numpy/library.h), and writes to nothing that was there before but the content
+// of an array, on which nothing relies. So nothing has to be checked again behind it, and no frame has to stand. Python
+// then looks at a number in a register (sizes), at a constant under a guard (dtypes), or at an object whose class the
+// node has checked.
 #include "record/step/array_calls.h"
 
 #include <algorithm>

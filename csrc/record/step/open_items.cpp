@@ -122,7 +122,7 @@ bool is_record(PyObject* object) {
 
 bool may_stay_open(const Recorder& recorder, PyObject* item, Py_ssize_t count) {
   if (item == Py_None || PyBool_Check(item)) return false;
-  if (is_number_or_text(Py_TYPE(item))) return count > kFew || PyLong_CheckExact(item) || PyFloat_CheckExact(item);
+  if (is_number_or_text(Py_TYPE(item))) return count > kFew || is_open_number(Py_TYPE(item));
   return is_data(recorder, item, 0) || (count > kFew && is_record(item));
 }
 
@@ -188,6 +188,12 @@ void take_open_item(Recorder& recorder, ShadowFrame& frame, PyObject* result) {
   recorder.foreign.epoch_due = true;
 }
 
+bool take(Recorder& recorder, ShadowFrame& frame, PyObject* callable, const Vals& args, int pops) {
+  const Invoke outcome = compute(recorder, frame, callable, args, pops);
+  if (outcome == Invoke::kStarted) frame.pending.finish = take_open_item;
+  return outcome != Invoke::kUnknown;
+}
+
 // Whether it is there decides what the program does next. The node says whether it is; CPython's result may be the
 // opposite.
 void take_membership(Recorder& recorder, ShadowFrame& frame, PyObject* result) {
@@ -206,9 +212,7 @@ bool load_open_item(Recorder& recorder, ShadowFrame& frame, Val container, Val k
   if (frame.drive || recorder.varying() == nullptr) return false;
   const bool grows = changes_size(recorder, container);
   if (grows && is_slice(recorder, key)) {
-    const Invoke outcome = compute(recorder, frame, open_functions().item, {container, key}, pops);
-    if (outcome == Invoke::kStarted) frame.pending.finish = take_open_item;
-    return outcome != Invoke::kUnknown;
+    return take(recorder, frame, open_functions().item, {container, key}, pops);
   }
   const bool number = key.object() != nullptr && PyLong_CheckExact(key.object());
   if (!is_open(recorder, key) && !(grows && number)) return false;
@@ -221,9 +225,7 @@ bool load_open_item(Recorder& recorder, ShadowFrame& frame, Val container, Val k
   if (item == nullptr || !(may_stay_open(recorder, item, count) || (grows && is_record(item)))) return false;
   if (!are_alike(object, Py_TYPE(item))) return false;
   PyObject* callable = dict ? open_functions().item_of_dict : open_functions().item;
-  const Invoke outcome = compute(recorder, frame, callable, {container, key}, pops);
-  if (outcome == Invoke::kStarted) frame.pending.finish = take_open_item;
-  return outcome != Invoke::kUnknown;
+  return take(recorder, frame, callable, {container, key}, pops);
 }
 
 // `get` gives a number in any case, and of one class.
@@ -234,9 +236,7 @@ bool get_open_item(Recorder& recorder, ShadowFrame& frame, Val container, Val ke
   PyObject* item = item_now(recorder, object, key);
   PyObject* result = item != nullptr ? item : recorder.heap.real(otherwise);
   if (result == nullptr || !is_open_number(Py_TYPE(result)) || !are_alike(object, Py_TYPE(result))) return false;
-  const Invoke outcome = compute(recorder, frame, open_functions().item_or_default, {container, key, otherwise}, pops);
-  if (outcome == Invoke::kStarted) frame.pending.finish = take_open_item;
-  return outcome != Invoke::kUnknown;
+  return take(recorder, frame, open_functions().item_or_default, {container, key, otherwise}, pops);
 }
 
 bool look_for_open_key(Recorder& recorder, ShadowFrame& frame, Val container, Val key, int pops, bool invert) {

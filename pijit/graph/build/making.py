@@ -49,7 +49,7 @@ class Making:
         held = self._registers.get(row["a"][1]) if row["a"][0] == "reg" else None
         call = known_calls.call_of(_called(self._content(row["a"])))
         if isinstance(held, nested.Bound):
-            call = functools.partial(_of_nested, held)
+            call = functools.partial(nested.method, held)
         if call is None:
             return False
         if row["aux"] == python_calls.SPREAD:
@@ -161,10 +161,6 @@ class Making:
     def constant(self, tensor: Any) -> Value:
         """The value of a tensor that every call has."""
         return self._tensor(tensor)
-
-
-def _of_nested(bound: nested.Bound, builder: Any, row: Any, args: list[Any], named: dict[str, Any]) -> Any:
-    return nested.method(builder, row, bound, args, named)
 
 
 def _called(value: Any) -> Any:

@@ -53,7 +53,7 @@ def _has_function(builder: Any, row: Mapping[str, Any], args: list[Any], named: 
     return False if any(_is_nested(builder, each) for each in operands) else UNKNOWN
 
 
-def method(builder: Any, row: Mapping[str, Any], bound: Bound, args: list[Any], named: dict[str, Any]) -> Any:
+def method(bound: Bound, builder: Any, row: Mapping[str, Any], args: list[Any], named: dict[str, Any]) -> Any:
     """What a method of a nested tensor gives."""
     if bound.name != "to_padded_tensor" or holds_opaque((*args, *named.values())):
         return Opaque(bound.name)

@@ -188,8 +188,9 @@ bool is_fixed(Heap& heap, Val value, int depth = 0) {
          });
 }
 
-// Such a tuple or slice is a constant.
+// Such a tuple or slice is a constant. What stands for an argument that is not given is one that a graph asks for.
 Val settle(Recorder& recorder, Val value) {
+  if (value.is_const() && value.object() == numpy::library()->no_value) return recorder.reads.owned(value.object());
   return value.is_virtual() && is_fixed(recorder.heap, value) ? recorder.reads.owned(recorder.heap.model(value).real)
                                                               : value;
 }

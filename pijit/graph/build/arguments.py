@@ -22,7 +22,12 @@ class Leaf(NamedTuple):
     tensor: Any
 
 
-def leaves(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[Leaf]:
+def leaves(
+    fn: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any],
+    is_leaf: Callable[[Any], bool] = _torch_objects.is_tensor,
+) -> list[Leaf]:
     """The tensors in tuples, lists and dicts of the arguments, in order, each once.
 
     A tensor that is an argument itself is called as the parameter of `fn`, one inside of an argument as that with its
@@ -34,9 +39,9 @@ def leaves(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, A
     positional = _positional(fn)
     for at, value in enumerate(args):
         start = positional[at] if at < len(positional) else f"arg_{at}"
-        _collect(value, start, ("args", at), found, names, seen)
+        _collect(value, start, ("args", at), found, names, seen, is_leaf)
     for key, value in kwargs.items():
-        _collect(value, key, ("kwargs", key), found, names, seen)
+        _collect(value, key, ("kwargs", key), found, names, seen, is_leaf)
     return list(found.values())
 
 
@@ -50,9 +55,17 @@ def is_shallow(value: Any) -> bool:
     return False
 
 
-def _collect(value: Any, name: str, path: Path, found: dict[int, Leaf], names: set[str], seen: set[int]) -> None:
+def _collect(
+    value: Any,
+    name: str,
+    path: Path,
+    found: dict[int, Leaf],
+    names: set[str],
+    seen: set[int],
+    is_leaf: Callable[[Any], bool],
+) -> None:
     """Each container is looked into once: it may contain itself."""
-    if _torch_objects.is_tensor(value):
+    if is_leaf(value):
         if id(value) not in found:
             unique, count = name, 1
             while unique in names:
@@ -66,7 +79,7 @@ def _collect(value: Any, name: str, path: Path, found: dict[int, Leaf], names: s
     for key, item in _items(value):
         seen.add(id(value))
         word = "".join(letter if letter.isalnum() else "_" for letter in str(key))
-        _collect(item, f"{name}_{word}", (*path, key), found, names, seen)
+        _collect(item, f"{name}_{word}", (*path, key), found, names, seen, is_leaf)
 
 
 def _items(value: Any) -> Iterator[tuple[Any, Any]]:

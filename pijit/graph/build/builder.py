@@ -32,6 +32,8 @@ from pijit.graph.build import (
     transforms,
 )
 from pijit.graph.build.arguments import Leaf, is_shallow
+from pijit.graph.build.array_functions import rule_of
+from pijit.graph.build.array_values import Arrays, is_array
 from pijit.graph.build.autocast import Modes
 from pijit.graph.build.making import MAKERS, Making, computed
 from pijit.graph.build.modules import Modules
@@ -145,8 +147,10 @@ class Builder(Making):
         self._of_torch: dict[str, Any] = {}  # functions of torch that nodes call, by their origins
         self.modes: Modes | None = None  # of autocast, where casts will be made of them
         self._effects: list[Effect] = []
+        self.arrays = Arrays(self, rule_of)
         for leaf in leaves:
-            self._inputs[id(leaf.tensor)] = self._typed(leaf.tensor, Value(self._fresh(leaf.name), role="input"))
+            value = self._typed(leaf.tensor, Value(self._fresh(leaf.name), role="input"))
+            self._inputs[id(leaf.tensor)] = value
         self._of_data.update(value.name for value in self._inputs.values())
 
     def build(self) -> Graph:
@@ -156,6 +160,7 @@ class Builder(Making):
             if row.get("made"):
                 self._inside[row["register"]] = row["source"]
         self._inside.update(self._data.get("loads", ()))
+        self._load_arrays(self._data.get("loads", ()))
         for row in self._data["nodes"]:
             self._node(row)
             self._forget_lists(row)
@@ -207,6 +212,13 @@ class Builder(Making):
         tensor = row["object"] if row["object"] is not None else self._at(row["source"])
         if tensor is not None:
             self._registers[row["register"]] = self._tensor(tensor, row["source"])
+
+    def _load_arrays(self, loads: Any) -> None:
+        """Arrays of NumPy that the call finds."""
+        for register, source in loads:
+            if is_array(array := self._at(source)) and register not in self._registers:
+                known = self._inputs.get(id(array))
+                self._registers[register] = self.arrays.constant(array) if known is None else known
 
     def _tensor(self, tensor: Any, source: Any = ()) -> Value:
         """The value of a tensor that was there before the call."""
@@ -351,7 +363,7 @@ class Builder(Making):
             self._registers[row["out"]] = self._argument(row["b" if op == "box" else "a"])
         elif op == "build":
             self._built[row["out"]] = row.get("built", ("other", "an object"))
-        elif op in {"opaque", "pure"} and self._known_call(row):
+        elif op in {"opaque", "pure"} and ((op == "pure" and self.arrays.call(row)) or self._known_call(row)):
             pass
         elif op == "pure" and (found := python_calls.number_row(row)) is not None:
             self._number(row, found[0], [self._argument(each) for each in row["operands"]], found[1])

@@ -13,6 +13,7 @@ from pijit._usage_errors import check_thing
 from pijit.errors import ExportError, PijitError
 from pijit.graph.build import autocast, autograd, functions, operators, training_steps, transforms
 from pijit.graph.build.arguments import Leaf, leaves
+from pijit.graph.build.array_values import is_array, tensor_of
 from pijit.graph.build.builder import Builder, Decisions
 from pijit.graph.build.contractions import with_paths
 from pijit.graph.build.modules import Modules
@@ -79,7 +80,8 @@ def captured(
             what torch loads at its first `vmap` and `jvp` has to be there.
     """
     check_recordable(fn, "graph.capture")
-    found = leaves(fn, args, kwargs)
+    found = leaves(fn, args, kwargs, lambda thing: _torch_objects.is_tensor(thing) or is_array(thing))
+    copies = {leaf.name: leaf.tensor.copy(order="K") for leaf in found if is_array(leaf.tensor)}
     things = known(fn, args, kwargs).values()
     before, enabled = _torch_objects.gradients(things), _torch_objects.gradients_enabled()
     modes = autocast.Modes.now()
@@ -95,18 +97,19 @@ def captured(
         data = _core.trace_data(root, 0)
         builder = _builder(fn, data, args, kwargs, found, decisions=decisions)
         builder.modes, builder.enabled = modes, enabled
-        graph = builder.build()
+        builder.arrays.take(found, copies)
+        graph = builder.arrays.finished(builder.build())
     finally:
         _core.remove_root(root)
     if not types:
         return graph
     with autocast.off():
-        examples = {leaf.name: leaf.tensor for leaf in found}
+        examples = {leaf.name: tensor_of(copies.get(leaf.name, leaf.tensor)) for leaf in found}
         graph = autocast.expanded(graph, modes, {**graph.data, **examples}, builder.applied)
         if not training_steps.needs_expansion(graph):
             graph = _typed(training_steps.without_modes(graph), examples, dynamic)
             retyped = functions.expanded(graph, builder.applied, lambda graph: _typed(graph, examples, dynamic))
-            return with_paths(retyped)
+            return builder.arrays.checked(with_paths(retyped))
         training_steps.check_stores(builder.stores, graph, builder.sources)
         tensors = {**graph.data, **examples}
         trained = {name for name, tensor in tensors.items() if _torch_objects.is_trained(tensor)}

@@ -78,6 +78,11 @@ def number_row(row: Mapping[str, Any]) -> tuple[str, str] | None:
     return (name, kind) if fits and row.get("aux", 0) == 0 else None
 
 
+def number_row_of(function: Any) -> str:
+    """The row of numbers that a function of Python is; "": none."""
+    return _ROWS.get(function, "")
+
+
 def engine_call(row: Mapping[str, Any], content: Callable[[Any], Any]) -> EngineCall | None:
     """The call of torch's autograd engine that an opaque node is; None: it is another one.
 

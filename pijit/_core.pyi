@@ -648,6 +648,7 @@ class Place:
     alive: bool
     nodes: tuple[int, int]
     operators: int
+    arrays: bool
     runs: int
     seconds: float
     numbers: dict[int, int | float | bool]

@@ -55,7 +55,7 @@ class Place {
   bool gradients_on() const { return keyed_->key->gradients_on(); }
   std::vector<bool> trained() const { return keyed_->key->trained(); }
   // From its third form on the segment is left in pieces.
-  void allow_cuts() { segment_->may_cut = !segment_->effects; }
+  void allow_cuts() { segment_->may_cut = !segment_->effects && !segment_->arrays; }
   // No plan is made under this key, which takes the place of none that has some.
   void decline() {
     if (!alive()) return;
@@ -318,6 +318,7 @@ void add_plans(py::module_& m) {
       .def_property_readonly("alive", &Place::alive)
       .def_property_readonly("nodes", &Place::nodes)
       .def_property_readonly("operators", &Place::operators)
+      .def_property_readonly("arrays", [](const Place& place) { return place.segment().arrays; })
       .def_property_readonly("runs", &Place::runs)
       .def_property_readonly("seconds", &Place::seconds)
       .def_property_readonly("numbers", &Place::numbers)

@@ -12,6 +12,7 @@
 #include "exec/replay.h"
 #include "guard/check.h"
 #include "ir/adapter_slot.h"
+#include "numpy/plan_key.h"
 #include "plan/pieces.h"
 #include "plan/tapes.h"
 
@@ -27,7 +28,8 @@ OfferTaker g_taker = nullptr;
 Ref copies(const Vec<uint32_t>& registers, const Reg* regs) noexcept {
   Ref tuple = Ref::steal(PyTuple_New(static_cast<Py_ssize_t>(registers.size())));
   for (size_t i = 0; tuple && i < registers.size(); ++i) {
-    Ref copy = current_adapter()->copy_of(regs[registers[i]].tensor);
+    const Reg& reg = regs[registers[i]];
+    Ref copy = reg.rep == Rep::kObject ? numpy::copy_of(reg.object) : current_adapter()->copy_of(reg.tensor);
     if (!copy) return Ref();
     PyTuple_SET_ITEM(tuple.get(), static_cast<Py_ssize_t>(i), copy.release());
   }
@@ -199,9 +201,10 @@ void Plans::begin_survey() {
 // Under the form that is there now; null: no plan could answer, or there is no room for another form.
 std::shared_ptr<Keyed> Plans::remember(const Segment& segment) {
   if (!segment.keys.has_room()) return nullptr;
-  std::unique_ptr<PlanKey> key = current_adapter()->make_key(
-      {segment.bound, segment.free, segment.numbers, segment.outputs, segment.effects ? &*segment.effects : nullptr},
-      regs_);
+  const PlanRegisters registers{segment.bound, segment.free, segment.numbers, segment.outputs,
+                                segment.effects ? &*segment.effects : nullptr};
+  std::unique_ptr<PlanKey> key =
+      segment.arrays ? numpy::make_key(registers, regs_) : current_adapter()->make_key(registers, regs_);
   if (key == nullptr) return nullptr;
   auto keyed = std::make_shared<Keyed>();
   keyed->key = std::move(key);
@@ -253,7 +256,7 @@ bool Plans::answer(const std::shared_ptr<Segment>& entered, Keyed& keyed, const 
   if (!take(segment, keyed, made.get())) return drop(keyed, plan), false;
   if (segment.effects) {
     if (!finish(segment, keyed, made.get())) return drop(keyed, plan), false;
-  } else {
+  } else if (!segment.arrays) {  // of arrays, what a snapshot may read is an output
     Ran ran{trace_, entered, {}};
     for (uint32_t index : segment.free) ran.hold(index, regs_[index]);
     for (uint32_t index : segment.bound)  // those that the replay holds are let go behind their last use

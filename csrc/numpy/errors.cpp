@@ -13,7 +13,8 @@ namespace {
 // What the program says at present, and the same with all that it hears of raised.
 struct Modes {
   Ref said, strict;
-  int told = 0;  // flags
+  int told = 0;           // flags
+  bool answered = false;  // by more than a warning
 };
 
 struct Kind {
@@ -29,10 +30,12 @@ bool make_strict(PyObject* said, Modes* out) noexcept {
   const Ref strict = Ref::steal(modes ? PyDict_New() : nullptr), none = Ref::steal(PyTuple_New(0));
   if (!strict || !none) return false;
   int told = 0;
+  bool answered = false;
   for (const Kind& kind : kKinds) {
     PyObject* mode = PyDict_GetItemString(modes.get(), kind.name);
     const bool heard = mode == nullptr || PyUnicode_CompareWithASCIIString(mode, "ignore") != 0;
     told |= heard ? kind.flag : 0;
+    answered |= heard && (mode == nullptr || PyUnicode_CompareWithASCIIString(mode, "warn") != 0);
     const Ref word = Ref::steal(PyUnicode_FromString(heard ? "raise" : "ignore"));
     if (!word || PyDict_SetItemString(strict.get(), kind.name, word.get()) != 0) return false;
   }
@@ -41,6 +44,7 @@ bool make_strict(PyObject* said, Modes* out) noexcept {
   out->said = Ref::borrow(said);
   out->strict = std::move(made);
   out->told = told;
+  out->answered = answered;
   return true;
 }
 
@@ -91,6 +95,12 @@ bool tells_of(int flags) noexcept {
   const Modes* modes = modes_now();
   if (modes == nullptr) PyErr_Clear();
   return modes == nullptr || (modes->told & flags) != 0;
+}
+
+bool answers_errors() noexcept {
+  const Modes* modes = modes_now();
+  if (modes == nullptr) PyErr_Clear();
+  return modes == nullptr || modes->answered;
 }
 
 }  // namespace pijit::numpy

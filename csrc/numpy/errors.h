@@ -39,4 +39,7 @@ class NoErrors {
 // them.
 bool tells_of(int flags) noexcept;
 
+// The program has one raise, or asks to be called or told elsewhere than by a warning.
+bool answers_errors() noexcept;
+
 }  // namespace pijit::numpy

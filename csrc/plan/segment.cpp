@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "cpython/bytecode.h"
+#include "numpy/plan_key.h"
 #include "plan/effects.h"
 #include "plan/regions.h"
 #include "plan/steps.h"
@@ -34,7 +35,9 @@ class Finder {
     while (base_[reg] != reg) reg = base_[reg] = base_[base_[reg]];
     return reg;
   }
-  bool is_tensor(uint32_t reg) const noexcept { return trace_.regs[reg].rep == Rep::kTensor; }
+  bool is_tensor(uint32_t reg) const noexcept {
+    return arrays_ ? numpy::is_kind(trace_.regs[reg]) : trace_.regs[reg].rep == Rep::kTensor;
+  }
   // Segments end where these numbers are read, and what is computed of them.
   void end_at(Vec<bool> numbers, bool at_data);
   Vec<bool> numbers_of_turns() const;
@@ -43,7 +46,8 @@ class Finder {
   void find_context();
   bool may_store(uint32_t at, uint32_t first, uint32_t last) const;
   bool may_set(const Node& node, uint32_t first, uint32_t last) const;
-  uint32_t end_of(uint32_t first, uint32_t limit) const;
+  // Of a run of operators on tensors, or of such on arrays; which it is is known from then on.
+  uint32_t end_of(uint32_t first, uint32_t limit);
   // The first node at which the run [first, last) has to end; `last` if there is none.
   uint32_t cut(uint32_t first, uint32_t last);
   Segment make(uint32_t first, uint32_t last) const;
@@ -61,13 +65,14 @@ class Finder {
   }
   // Where the inputs of the segment may be written behind it, what snapshots read cannot be computed from them.
   uint32_t last_use(uint32_t reg, uint32_t last) const noexcept {
-    return last <= last_write_ ? seen_[reg] : read_[reg];
+    return arrays_ || last <= last_write_ ? seen_[reg] : read_[reg];
   }
 
   const Trace& trace_;
   const Vec<uint32_t>&read_, &seen_;
   Vec<bool> varying_;
   const bool has_market_;
+  bool arrays_ = false;  // the run at work is of arrays of NumPy
   const Regions regions_;
   std::vector<Step> steps_;
   Vec<uint32_t> written_at_;                        // by register: the node that writes it
@@ -115,7 +120,9 @@ void Finder::note_memory() {
     const Step& step = steps_[i];
     for (uint32_t reg : step.writes) written_at_[reg] = i;
     for (auto [reg, other] : step.shares) base_[base(reg)] = base(other);
-    const bool foreign = is_opaque(trace_.nodes[i].op) || trace_.nodes[i].op == Op::kCall;
+    const Node& node = trace_.nodes[i];
+    const bool writes = node.op == Op::kPure && node.adapter_op != nullptr && !node.adapter_op->is_repeatable();
+    const bool foreign = is_opaque(node.op) || node.op == Op::kCall || writes;
     if (foreign || !step.written.empty()) last_write_ = i;
   }
 }
@@ -175,9 +182,15 @@ bool Finder::may_store(uint32_t at, uint32_t first, uint32_t last) const {
   return is_there(node.a) && is_there(node.b) && (is_there(node.c) || is_tensor(node.c.index()));
 }
 
-uint32_t Finder::end_of(uint32_t first, uint32_t limit) const {
+uint32_t Finder::end_of(uint32_t first, uint32_t limit) {
   uint32_t at = first;
-  while (at < limit && steps_[at].kind != Kind::kOther && regions_.are_one(first, at)) ++at;
+  bool tensors = false;
+  arrays_ = false;
+  for (; at < limit && steps_[at].kind != Kind::kOther && regions_.are_one(first, at); ++at) {
+    if (steps_[at].kind != Kind::kOperator) continue;
+    if (steps_[at].arrays ? tensors : arrays_) break;
+    (steps_[at].arrays ? arrays_ : tensors) = true;
+  }
   return at;
 }
 
@@ -216,6 +229,7 @@ Segment Finder::make(uint32_t first, uint32_t last) const {
   made.first = first;
   made.last = last;
   made.region = regions_.at(first);
+  made.arrays = arrays_;
   Vec<bool> known(trace_.regs.size()), constant(trace_.regs.size());
   const auto note = [&](const InputGuards* inputs) {
     for (size_t i = 0; inputs != nullptr && i < inputs->size(); ++i)
@@ -257,6 +271,9 @@ std::shared_ptr<Segments> Finder::run() {
   end_at(of_turns, false);
   for (const Step& step : steps_) found->operators += step.kind == Kind::kOperator;
   std::vector<Segment> stretches = find_stretches(trace_, steps_, seen_);
+  for (Step& step : steps_)
+    if (step.arrays) step.kind = Kind::kOperator;
+  for (const Step& step : steps_) found->operators += step.arrays;
   end_at(of_turns, true);
   find_stores();
   note_memory();

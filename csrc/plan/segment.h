@@ -42,6 +42,7 @@ struct Segment {
   // Of a piece (plan/pieces.h), by output: only operators of the trace read it. A plan may give the same memory again
   // as soon as nothing has it any longer. Empty: the program may have all of them.
   Vec<bool> passed;
+  bool arrays = false;             // of NumPy, in the place of tensors
   bool may_cut = false;            // it is left in pieces where its forms keep changing
   std::shared_ptr<Survey> survey;  // under way; null: none is
 };

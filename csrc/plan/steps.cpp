@@ -10,6 +10,7 @@
 #include "cpython/lru_cache.h"
 #include "ir/call.h"
 #include "ir/log.h"
+#include "numpy/plan_key.h"
 #include "plan/number_functions.h"
 
 namespace pijit {
@@ -144,7 +145,10 @@ Step step_of(const Trace& trace, const Node& node) {
       step.writes.push_back(node.out);
       break;
     case Op::kPure:
-      if (is_arithmetic(trace, node)) {
+      step.arrays = numpy::computes_anew(trace, node);
+      if (step.arrays) {
+        for (uint32_t i = 0; i < node.count; ++i) read(trace.operands[node.first + i]);
+      } else if (is_arithmetic(trace, node)) {
         for (uint32_t i = 0; i < node.count; ++i) read(trace.operands[node.first + i]);
         step.kind = Kind::kForm;
       }

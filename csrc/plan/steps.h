@@ -24,6 +24,7 @@ enum class Kind : uint8_t {
 // One node.
 struct Step {
   Kind kind = Kind::kOther;
+  bool arrays = false;          // computes arrays of NumPy: the finder of segments makes an operator of it
   int level = 0;                // 1: it opens a level of a transformation, -1: it closes one
   Vec<uint32_t> reads, writes;  // registers
   Vec<uint32_t> written;        // registers whose tensors it changes

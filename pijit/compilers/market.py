@@ -30,7 +30,7 @@ from weakref import WeakSet
 
 from pijit import _core, _varying_sizes, compilers
 from pijit._roots import root_of
-from pijit.compilers import _failures, _free_sizes, _kept_plans, pool
+from pijit.compilers import _array_plans, _failures, _free_sizes, _kept_plans, pool
 from pijit.compilers._base import Backend, Options
 from pijit.compilers._compared import Call, Differs, Made, difference, told
 from pijit.compilers._compiler_threads import others_run
@@ -144,7 +144,19 @@ class Market:
         """An offer of the engine, after a call of the program."""
         import torch
 
+        given = outputs
+        if place.arrays:
+            if self.automatic:
+                place.decline()
+                return
+            try:
+                inputs, outputs = _array_plans.tensors(inputs), _array_plans.tensors(outputs)
+            except BackendError as error:
+                self._note(place, str(error))
+                place.decline()
+                return
         offer = _Offer(place, inputs, outputs, torch.get_num_threads(), _events(inputs))
+        offer.given = given
         job = offer.job(partial(self._take, offer))
         kinds = offer.kinds()
         if self.dynamic is not False and not place.trained and not self._has_free_sizes(kinds):
@@ -186,6 +198,8 @@ class Market:
             made: what the plan gave.
             outputs: what native replay gave.
         """
+        if place.arrays:
+            inputs, made, outputs = (_array_plans.tensors(each) for each in (inputs, made, outputs))
         try:
             difference(call.made.backend, made, outputs, call.made.plan.folded)
         except BackendError as error:
@@ -362,13 +376,16 @@ class Market:
             trial = True  # weights may have been written since; the engine compares with what they are then
         row.state, row.replaced, row.note = "installed", made.plan.replaced, made.plan.note
         turns = self.turns and not offer.has_won
-        offer.place.install([made.row(row.backend, offer.outputs, writes)], turns, shared, trial)
+        plan = made.row(row.backend, offer.outputs, writes)
+        if offer.place.arrays:
+            plan = plan._replace(call=made.as_call(_array_plans.on_arrays(plan.call, offer.given)))
+        offer.place.install([plan], turns, shared, trial)
 
     # -- one plan for many forms
 
     def _is_for_free_sizes(self, offer: "_Offer") -> bool:
         """The form gets a plan of free sizes, now or when it has been compiled."""
-        fixed = self.options.fold or self.dynamic is False
+        fixed = self.options.fold or self.dynamic is False or offer.place.arrays
         kinds = offer.kinds()
         asked = [] if fixed else [each.on(kinds) for each in self.backends if self._may_take(each, kinds)]
         backends = [each for each in asked if each.symbolic]
@@ -537,6 +554,7 @@ class _Offer:
         graph: what they are of.
         key: under which it is kept who won.
         has_won: the plan that is compiled has, in an earlier process.
+        given: the outputs as the program has them: arrays of NumPy, too.
     """
 
     place: "Place"
@@ -548,6 +566,7 @@ class _Offer:
     graph: "Graph | None" = None
     key: str = ""
     has_won: bool = False
+    given: Sequence[Any] = ()
 
     def kinds(self) -> set[str]:
         """Of the devices that its tensors are on."""

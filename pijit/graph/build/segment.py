@@ -117,11 +117,15 @@ class _SegmentBuilder(Builder):
             axes = None if self._free is None else {(graph.inputs[at].name, axis) for at, axis in self._free.axes}
             graph = training_steps.without_modes(graph)
             parts = self._partition(graph, given) if place.trained else None
-            return SegmentGraph(self._settled(self._with_types(graph, given, False, axes)), partition=parts)
+            return SegmentGraph(self._settled(self._typed_arrays(graph, given, axes)), partition=parts)
         if self._free is not None:
             raise ExportError("a training step has the sizes of the call")
         graph = self._settled(self._with_types(self._without_gradients(graph, given), given, False))
         return SegmentGraph(graph, self._updates_of(graph))
+
+    def _typed_arrays(self, graph: Graph, given: Mapping[str, Any], axes: Any) -> Graph:
+        """The graph with types; where it is of arrays, they are those that NumPy gives."""
+        return self.arrays.checked(self._with_types(graph, given, False, axes))
 
     @staticmethod
     def _settled(graph: Graph) -> Graph:
@@ -139,6 +143,8 @@ class _SegmentBuilder(Builder):
         for at, (register, tensor) in enumerate(zip((*place.free, *place.written), self._given, strict=True)):
             value = self._typed(tensor, Value(self._fresh(f"input_{at}"), role="input"))
             given[value.name] = tensor
+            if place.arrays:
+                self.arrays.examples[value.name] = tensor.numpy().copy() if tensor.ndim else tensor.numpy()[()]
             self._registers[register] = value
             known = id(self._objects[register]) if at >= len(place.free) else register  # more registers may have it
             self._inputs[known] = value

@@ -1,6 +1,8 @@
 // pijit::Adapter for PyTorch: routes sites to rules.
 #include "torch/torch_adapter.h"
 
+#include <cstring>
+
 #include "common/work.h"
 #include "torch/accelerators.h"
 #include "torch/calls.h"
@@ -270,6 +272,23 @@ bool calls_python(Recording& recording) {
   return false;
 }
 
+// `abs(x)` of an array of NumPy, which no operator does.
+bool is_of_arrays(const CallSite& site) {
+  bool found = false;
+  for (size_t i = 0; i < site.count; ++i) {
+    PyObject* object = site.operands[i].object;
+    if (object == nullptr) return false;
+    const bool of_numpy = std::strncmp(Py_TYPE(object)->tp_name, "numpy.", 6) == 0;
+    if (!of_numpy && !PyLong_CheckExact(object) && !PyFloat_CheckExact(object)) return false;
+    found = found || of_numpy;
+  }
+  if (!found || !PyCFunction_CheckExact(site.callable)) return false;
+  PyObject* module = reinterpret_cast<PyCFunctionObject*>(site.callable)->m_module;
+  return module != nullptr && PyUnicode_Check(module) &&
+         (PyUnicode_CompareWithASCIIString(module, "builtins") == 0 ||
+          PyUnicode_CompareWithASCIIString(module, "_operator") == 0);
+}
+
 CallFate TorchAdapter::begin_rule(Recording& recording, const CallSite& site, Val* result) {
   if (recording.callable == nullptr) return CallFate::kUnknown;
   const Callable& callable = *recording.callable;
@@ -287,6 +306,7 @@ CallFate TorchAdapter::begin_rule(Recording& recording, const CallSite& site, Va
       // A copy of a tensor warns in the binding, at the line of its caller.
       return copies_tensor(recording) ? CallFate::kUnknown : CallFate::kObserve;
     case Rule::kOperator:
+      return is_of_arrays(site) ? CallFate::kUnknown : CallFate::kObserve;
     case Rule::kNamedOperator:
     case Rule::kAsSeen:
     case Rule::kContiguous:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -69,7 +68,6 @@ def test_errors_raise(name: str, outcome: Callable[..., Any]) -> None:
 
 # Those of which something is left to an opaque call.
 OPAQUE = {"tile"}
-OPAQUE_BESIDE_TORCH = {"absolute"}  # `abs`, which the adapter of torch knows
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
@@ -80,8 +78,7 @@ def test_whole(name: str) -> None:
     jitted(x + 1, y)
     trace = pijit.traces(jitted)[0]
     whole = not trace.opaque_calls and trace.stop is None
-    opaque = OPAQUE | OPAQUE_BESIDE_TORCH if "torch" in sys.modules else OPAQUE
-    assert whole == (name not in opaque), str(trace)
+    assert whole == (name not in OPAQUE), str(trace)
 
 
 def test_dtypes_of_other_packages(outcome: Callable[..., Any]) -> None:

@@ -380,6 +380,9 @@ def set_stance(name: str) -> None:
 def get_stance() -> str:
     """The stance in force."""
 
+def guards_hold(root: int) -> bool:
+    """The guards of the first trace of a root without arguments hold, but for modes of the framework."""
+
 def set_mark(thing: object, mark: str, reason: str) -> None:
     """Mark a function, module or object "skip", "opaque" or "constant", or take the mark away ("").
 
@@ -682,6 +685,16 @@ class Place:
 
     def decline(self) -> None:
         """No plan is made under this key."""
+
+    @property
+    def has_sides(self) -> bool:
+        """It spans calls that choose by data among functions of the program."""
+
+    def leave_sides(self) -> None:
+        """The segment ends at such calls; what is left of it is offered anew."""
+
+    def leaver(self) -> Callable[[], None]:
+        """What `leave_sides` does, for a plan of this segment: it keeps nothing alive."""
 
     def allow_cuts(self) -> None:
         """Where forms of the segment keep changing, it is left in pieces."""

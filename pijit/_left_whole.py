@@ -24,6 +24,9 @@ _HIGHER_ORDER = (
     ("torch._higher_order_ops.associative_scan", "associative_scan_op"),
     ("torch.nn.attention.flex_attention", "flex_attention"),
 )
+# Of these torch follows the functions that they are given, and refuses those with effects; by hand, the operators are
+# given what torch has traced.
+_SIDES = frozenset(names for names in _HIGHER_ORDER if names[1] != "flex_attention")
 _PLANNERS = (("opt_einsum.contract", "contract_path"),)
 _marked: set[int] = set()
 
@@ -35,10 +38,11 @@ def higher_order() -> list[Any]:
 
 def leave_whole() -> None:
     """Mark those whose modules are imported; what was recorded through them is recorded again."""
-    for each in _imported(_HIGHER_ORDER + _PLANNERS):
-        if id(each) not in _marked:
-            _marked.add(id(each))
-            _core.set_mark(each, "whole", "")
+    for names in _HIGHER_ORDER + _PLANNERS:
+        for each in _imported((names,)):
+            if id(each) not in _marked:
+                _marked.add(id(each))
+                _core.set_mark(each, "sides" if names in _SIDES else "whole", "")
 
 
 def _imported(names: tuple[tuple[str, str], ...]) -> list[Any]:

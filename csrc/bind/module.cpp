@@ -20,8 +20,10 @@
 #include "cpython/objects.h"
 #include "cpython/patch_releases.h"
 #include "cpython/places.h"
+#include "exec/registers.h"
 #include "exec/replay.h"
 #include "exec/side_exit.h"
+#include "guard/check.h"
 #include "hook/automatic.h"
 #include "hook/entries.h"
 #include "hook/events.h"
@@ -162,7 +164,7 @@ void py_set_stance(const std::string& name) {
   throw py::value_error(name);
 }
 
-constexpr const char* kMarks[] = {"", "skip", "opaque", "constant", "enter", "leave", "whole"};
+constexpr const char* kMarks[] = {"", "skip", "opaque", "constant", "enter", "leave", "whole", "sides"};
 
 // What was recorded through a function, or through the methods of an object, that is marked now is forgotten; of a module
 // or a class that is not known.
@@ -174,6 +176,15 @@ void py_set_mark(py::object thing, const std::string& name, std::string reason) 
   if (!PyModule_Check(thing.ptr()) && !PyType_Check(thing.ptr())) return forget_followed(thing.ptr());
   const std::vector<std::shared_ptr<Root>> roots = all_roots();  // what dies meanwhile takes itself off the list
   for (const auto& root : roots) reset_root(*root);
+}
+
+// Those of the first trace of a root that takes no arguments, but for modes.
+bool guards_hold(int id) {
+  const std::shared_ptr<Root> root = root_or_raise(id);
+  if (root->traces.empty()) return false;
+  const std::shared_ptr<Trace> trace = *root->traces.begin();
+  const RegisterFile file(trace->regs.size());
+  return trace->inputs == 0 && file.get() != nullptr && check_objects(*trace, file.get());
 }
 
 py::tuple py_mark_of(py::object object) {
@@ -246,6 +257,7 @@ PYBIND11_MODULE(_core, m) {
         return std::exchange(keeps_decisions(), on);
       },
       py::arg("on"));
+  m.def("guards_hold", &guards_hold, py::arg("root"));
   m.def("trace_data", &py_trace_data, py::arg("root"), py::arg("index"));
   m.def("trace_text", &py_trace_text, py::arg("root"), py::arg("index"));
   bind_text(m);

@@ -8,6 +8,7 @@
 #include "bind/data.h"
 #include "cache/entry_points.h"
 #include "cpython/collector.h"
+#include "exec/cuts.h"
 #include "exec/plans.h"
 #include "exec/replay.h"
 #include "guard/proven.h"
@@ -55,7 +56,17 @@ class Place {
   bool gradients_on() const { return keyed_->key->gradients_on(); }
   std::vector<bool> trained() const { return keyed_->key->trained(); }
   // From its third form on the segment is left in pieces.
-  void allow_cuts() { segment_->may_cut = !segment_->effects && !segment_->arrays; }
+  void allow_cuts() { segment_->may_cut = !segment_->effects && !segment_->arrays && !segment_->sides; }
+  bool has_sides() const { return segment().sides.has_value(); }
+  // What leave_sides does, for who is kept alive by the plans there: it keeps nothing alive.
+  py::cpp_function leaver() const {
+    return py::cpp_function([trace = trace_, segment = std::weak_ptr<Segment>(segment_)] { end(trace, segment); });
+  }
+  // The segment ends at calls that choose among functions of the program; what is left of it is offered anew.
+  void leave_sides() {
+    end(trace_, segment_);
+    keyed_->offers += 1;
+  }
   // No plan is made under this key, which takes the place of none that has some.
   void decline() {
     if (!alive()) return;
@@ -138,6 +149,14 @@ class Place {
   }
 
  private:
+  static void end(const std::weak_ptr<Trace>& of, const std::weak_ptr<Segment>& at) {
+    const std::shared_ptr<Trace> trace = of.lock();
+    const std::shared_ptr<Segment> segment = at.lock();
+    if (trace == nullptr || segment == nullptr || trace->segments == nullptr || !segment->sides) return;
+    const auto& all = *trace->segments->all;
+    if (std::find(all.begin(), all.end(), segment) == all.end()) return;
+    pijit::leave_sides(*trace, *segment, trace->segments.get());
+  }
   // None: of none, so that the plan is told of all before it answers.
   static Writes writes_of(py::handle known) {
     if (known.is_none()) return {UINT64_MAX, UINT64_MAX};
@@ -330,6 +349,9 @@ void add_plans(py::module_& m) {
       .def_property_readonly("trained", &Place::trained)
       .def("decline", &Place::decline)
       .def("allow_cuts", &Place::allow_cuts)
+      .def("leave_sides", &Place::leave_sides)
+      .def("leaver", &Place::leaver)
+      .def_property_readonly("has_sides", &Place::has_sides)
       .def_property_readonly("passed",
                              [](const Place& place) {
                                return std::vector<bool>(place.segment().passed.begin(), place.segment().passed.end());

@@ -8,4 +8,7 @@ namespace pijit {
 // whole.
 bool cut_segments(const Trace& trace, const Segment& segment, const Vec<uint32_t>& varying, Segments* segments);
 
+// Segments end at the calls that this one spans; the others stay.
+void leave_sides(const Trace& trace, const Segment& segment, Segments* segments);
+
 }  // namespace pijit

@@ -486,6 +486,27 @@ void find_segments(Trace& trace, bool has_market) {
   trace.segments = find_segments(trace, read.last(), seen.last(), has_market);
 }
 
+void leave_sides(const Trace& trace, const Segment& segment, Segments* segments) {
+  Vec<bool> left = segments->varying;
+  left.resize(trace.nodes.size());
+  for (uint32_t at : segment.sides->calls) left[at] = true;
+  Liveness seen(trace), read(trace, false);
+  seen.run();
+  read.run();
+  std::shared_ptr<Segments> found =
+      find_segments(trace, read.last(), seen.last(), segments->has_market, std::move(left));
+  auto all = std::make_shared<Segments::List>();
+  for (const std::shared_ptr<Segment>& each : *found->all) {
+    const auto same = std::find_if(segments->all->begin(), segments->all->end(), [&](const auto& other) {
+      return other->first == each->first && other->last == each->last && !other->sides == !each->sides;
+    });
+    all->push_back(same == segments->all->end() ? each : *same);
+  }
+  found->all = std::move(all);
+  found->arguments = std::move(segments->arguments);
+  *segments = std::move(*found);
+}
+
 bool cut_segments(const Trace& trace, const Segment& segment, const Vec<uint32_t>& varying, Segments* segments) {
   Vec<bool> left = segments->varying;
   left.resize(trace.nodes.size());

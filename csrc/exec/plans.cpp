@@ -125,6 +125,7 @@ size_t Plans::enter(size_t at) {
   const std::shared_ptr<Segment> entered = (*segments_)[next_];
   Segment& segment = *entered;
   if (segment.effects && !look(segment)) return look_ahead(at + 1), at;
+  if (segment.sides && !foresee(*segment.sides)) return look_ahead(at + 1), at;
   inputs_ = Ref();  // those of a segment before that was left
   drawn_.reset();
   compared_.reset();
@@ -258,10 +259,13 @@ bool Plans::answer(const std::shared_ptr<Segment>& entered, Keyed& keyed, const 
     if (!finish(segment, keyed, made.get())) return drop(keyed, plan), false;
   } else if (!segment.arrays) {  // of arrays, what a snapshot may read is an output
     Ran ran{trace_, entered, {}};
-    for (uint32_t index : segment.free) ran.hold(index, regs_[index]);
-    for (uint32_t index : segment.bound)  // those that the replay holds are let go behind their last use
-      if (regs_[index].owned != 0) ran.hold(index, regs_[index]);
+    if (!segment.sides) {  // else nothing is computed once more
+      for (uint32_t index : segment.free) ran.hold(index, regs_[index]);
+      for (uint32_t index : segment.bound)  // those that the replay holds are let go behind their last use
+        if (regs_[index].owned != 0) ran.hold(index, regs_[index]);
+    }
     ran_.push_back(std::move(ran));
+    if (segment.sides) hold_foreseen(*segment.sides);
     if (!store(segment)) return false;
   }
   plan.runs += 1;
@@ -274,10 +278,36 @@ bool Plans::store(const Segment& segment) noexcept {
     if (doer_(*trace_, trace_->nodes[at], regs_)) continue;
     for (uint32_t index : segment.outputs) release_register(&regs_[index]);
     for (auto& [index, reg] : ran_.back().inputs) release_register(&reg);
+    if (segment.sides) each_foreseen(*segment.sides, [&](uint32_t index) { release_register(&regs_[index]); });
     ran_.pop_back();
     return false;
   }
   return true;
+}
+
+bool Plans::foresee(const Sides& sides) noexcept {
+  return std::all_of(sides.epochs.begin(), sides.epochs.end(), [&](uint32_t index) {
+    return foresee_epoch(*trace_, trace_->epochs[index], sides.within, sides.results, regs_);
+  });
+}
+
+template <class F>
+void Plans::each_foreseen(const Sides& sides, const F& take) const {
+  for (uint32_t epoch : sides.epochs) {
+    for (const auto& pin : trace_->epochs[epoch].pins) take(pin.second);
+    for (uint32_t index : trace_->epochs[epoch].retained)
+      if (std::find(sides.results.begin(), sides.results.end(), index) == sides.results.end()) take(index);
+  }
+}
+
+void Plans::hold_foreseen(const Sides& sides) noexcept {
+  for (uint32_t epoch : sides.epochs)
+    for (const auto& [object, index] : trace_->epochs[epoch].pins) {
+      regs_[index].object = object;
+      regs_[index].rep = Rep::kObject;
+      regs_[index].owned = 0;
+    }
+  each_foreseen(sides, [&](uint32_t index) { hold_register(&regs_[index]); });
 }
 
 // Of what a native replay is given that is offered or compared. False: there are none.
@@ -446,6 +476,7 @@ bool Plans::restore(Ran& ran) noexcept {
   try {
     const Trace& trace = *ran.trace;
     const Segment& segment = *ran.segment;
+    if (segment.sides) return true;  // whatever a snapshot reads is an output
     std::vector<Reg> regs(regs_, regs_ + trace.regs.size());
     for (Reg& reg : regs) reg.owned = 0;
     for (auto [index, reg] : ran.inputs) {

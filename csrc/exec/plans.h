@@ -70,6 +70,12 @@ class Plans {
               const DrawStates* before);
   bool take(const Segment& segment, Keyed& keyed, PyObject* made) noexcept;
   bool store(const Segment& segment) noexcept;
+  // Asks and loads what is guarded behind calls that the segment spans.
+  bool foresee(const Sides& sides) noexcept;
+  // The registers that hold what was loaded so.
+  template <class F>
+  void each_foreseen(const Sides& sides, const F& take) const;
+  void hold_foreseen(const Sides& sides) noexcept;
   bool take_output(const Segment& segment, Keyed& keyed, size_t output, PyObject* made) noexcept;
   void note_passed(const Segment& segment, Keyed* keyed) const;
   void drop(Keyed& keyed, const Plan& plan) { keyed.remove(plan, reason()); }

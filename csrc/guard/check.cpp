@@ -534,6 +534,11 @@ bool check_guards_but(const Trace& trace, const Vec<uint32_t>& but, Reg* regs) n
   return trace.tensors == nullptr || trace.tensors->check(regs);
 }
 
+bool check_objects(const Trace& trace, Reg* regs) noexcept {
+  return check_range(trace, 0, static_cast<uint32_t>(trace.entry_guards()), regs) &&
+         (trace.tensors == nullptr || trace.tensors->check(regs));
+}
+
 bool check_epoch(const Trace& trace, const Epoch& epoch, Reg* regs) noexcept {
   return (epoch.state == nullptr || epoch.state->check()) && foresee_epoch(trace, epoch, {}, regs);
 }
@@ -541,6 +546,12 @@ bool check_epoch(const Trace& trace, const Epoch& epoch, Reg* regs) noexcept {
 bool foresee_epoch(const Trace& trace, const Epoch& epoch, const Vec<uint32_t>& but, Reg* regs) noexcept {
   return check_range_but(trace, epoch.first, epoch.count, but, regs) &&
          (epoch.tensors == nullptr || epoch.tensors->check(regs));
+}
+
+bool foresee_epoch(const Trace& trace, const Epoch& epoch, const Vec<uint32_t>& but, const Vec<uint32_t>& without,
+                   Reg* regs) noexcept {
+  return check_range_but(trace, epoch.first, epoch.count, but, regs) &&
+         (epoch.tensors == nullptr || epoch.tensors->check_but(without, regs));
 }
 
 }  // namespace pijit

@@ -20,11 +20,16 @@ void compile_guards(Trace& trace);
 bool check_guards(const Trace& trace, Reg* regs) noexcept;
 // Checks the guards as well, but passes over those of Trace::guards whose indices are in `but`, in rising order.
 bool check_guards_but(const Trace& trace, const Vec<uint32_t>& but, Reg* regs) noexcept;
+// Checks them without the modes of the framework.
+bool check_objects(const Trace& trace, Reg* regs) noexcept;
 // The guards of an epoch, in the middle of a replay.
 bool check_epoch(const Trace& trace, const Epoch& epoch, Reg* regs) noexcept;
 // Checks the guards of an epoch to which the replay has not come yet. The modes of the adapter are not asked. Guards whose
 // indices are in `but`, in rising order, are passed over: they are about what the replay makes on the way.
 bool foresee_epoch(const Trace& trace, const Epoch& epoch, const Vec<uint32_t>& but, Reg* regs) noexcept;
+// The same without the tensors that are loaded into these registers.
+bool foresee_epoch(const Trace& trace, const Epoch& epoch, const Vec<uint32_t>& but, const Vec<uint32_t>& without,
+                   Reg* regs) noexcept;
 // What the guard is about, borrowed; null: nothing is there, or a tensor that no Python code has seen.
 PyObject* subject_of(const Guard& guard, const Reg* regs) noexcept;
 // The subject has the layout that the guard looks into. What an address held before may have died and something of

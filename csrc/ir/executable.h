@@ -19,6 +19,7 @@ enum class ForeignCall : uint8_t {
   kIdle,      // no effect on tensors and guards, and what it gives is of the same kind at each call
   kWrites,    // writes to the tensors that it is given, and to nothing else; one that fails must not be called again
   kBackward,  // computes gradients of what it is given, and keeps them in leaves
+  kSides,     // calls functions of the program that it is given, whichever data say and as often: these only compute
 };
 
 struct OperatorCall;
@@ -69,6 +70,8 @@ class InputGuards {
  public:
   virtual ~InputGuards() = default;
   virtual bool check(Reg* regs) noexcept = 0;
+  // The same without those that are loaded into these registers.
+  virtual bool check_but(const Vec<uint32_t>& without, Reg* regs) noexcept { return without.empty() && check(regs); }
   size_t size() const noexcept { return size_; }  // asked at every instruction of a recording
   // Only the first `count` inputs remain.
   virtual void truncate(size_t count) = 0;

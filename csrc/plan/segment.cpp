@@ -10,6 +10,7 @@
 #include "numpy/plan_key.h"
 #include "plan/effects.h"
 #include "plan/regions.h"
+#include "plan/sides.h"
 #include "plan/steps.h"
 
 namespace pijit {
@@ -44,6 +45,13 @@ class Finder {
   void note_memory();
   void find_stores();
   void find_context();
+  void span_sides();
+  // The call that the segment cannot span.
+  std::optional<uint32_t> cut_at_sides(uint32_t first, uint32_t last);
+  bool may_build(uint32_t at, uint32_t first, uint32_t last) const;
+  void show_what_is_built();
+  bool is_shown(const Node& node, uint32_t first, uint32_t last) const;
+  std::optional<Sides> sides_of(uint32_t first, uint32_t last) const;
   bool may_store(uint32_t at, uint32_t first, uint32_t last) const;
   bool may_set(const Node& node, uint32_t first, uint32_t last) const;
   // Of a run of operators on tensors, or of such on arrays; which it is is known from then on.
@@ -56,20 +64,27 @@ class Finder {
   }
   bool is_output(uint32_t reg, uint32_t first, uint32_t last) const noexcept {
     if (!is_within(reg, first, last)) return false;
-    return (last_use(reg, last) >= last && last_use(reg, last) != kNone) || is_stored(reg, first, last);
+    const uint32_t use = last_use(reg, first, last);
+    return (use >= last && use != kNone) || is_stored(reg, first, last);
   }
   bool is_stored(uint32_t reg, uint32_t first, uint32_t last) const noexcept {
     for (auto at = stores_.lower_bound({reg, first}); at != stores_.end() && at->first == reg; ++at)
       if (at->second < last) return true;
     return false;
   }
-  // Where the inputs of the segment may be written behind it, what snapshots read cannot be computed from them.
-  uint32_t last_use(uint32_t reg, uint32_t last) const noexcept {
-    return arrays_ || last <= last_write_ ? seen_[reg] : read_[reg];
+  bool spans_sides(uint32_t first, uint32_t last) const noexcept {
+    return std::any_of(sides_.begin(), sides_.end(),
+                       [&](const SidesCall& call) { return call.at >= first && call.at < last; });
+  }
+  // Where the inputs of the segment may be written behind it, what snapshots read cannot be computed from them. Nor can
+  // what a call of the program has part in.
+  uint32_t last_use(uint32_t reg, uint32_t first, uint32_t last) const noexcept {
+    return arrays_ || last <= last_write_ || spans_sides(first, last) ? seen_[reg] : read_[reg];
   }
 
   const Trace& trace_;
-  const Vec<uint32_t>&read_, &seen_;
+  const Vec<uint32_t>& read_;
+  Vec<uint32_t> seen_;  // also what is built of it is seen then
   Vec<bool> varying_;
   const bool has_market_;
   bool arrays_ = false;  // the run at work is of arrays of NumPy
@@ -78,7 +93,9 @@ class Finder {
   Vec<uint32_t> written_at_;                        // by register: the node that writes it
   Vec<uint32_t> base_;                              // by register: another one with the same memory, or itself
   std::set<std::pair<uint32_t, uint32_t>> stores_;  // registers, and the nodes that store them
-  uint32_t last_write_ = 0;                         // the last node that writes to what exists, or runs foreign code
+  std::vector<SidesCall> sides_;
+  Vec<bool> builds_sides_;   // by node: it makes what such a call is given
+  uint32_t last_write_ = 0;  // the last node that writes to what exists, or runs foreign code
 };
 
 // By register: what an iterator gives, and the variables that a loop assigns at whose head the trace begins.
@@ -152,6 +169,92 @@ void Finder::find_context() {
   }
 }
 
+// Such a call is no end of a segment; what is built for it is left out, and its epoch gives what it gave.
+void Finder::span_sides() {
+  builds_sides_.resize(steps_.size());
+  for (SidesCall& call : find_sides(trace_, written_at_)) {
+    if (!varying_.empty() && varying_[call.at]) continue;
+    steps_[call.at].kind = Kind::kForm;
+    steps_[call.at].reads = call.reads;
+    steps_[call.at + 1].kind = Kind::kOperator;
+    for (uint32_t reg : call.results) {
+      if (reg == trace_.nodes[call.at].out) continue;
+      steps_[call.at + 1].writes.push_back(reg);
+      written_at_[reg] = call.at + 1;
+    }
+    for (uint32_t at : call.builds) {
+      steps_[at].kind = Kind::kStore;
+      builds_sides_[at] = true;
+    }
+    sides_.push_back(std::move(call));
+  }
+  show_what_is_built();
+  for (uint32_t i = 0; i < steps_.size(); ++i) {  // a plan gives what has the recorded type
+    const Node& node = trace_.nodes[i];
+    if (node.op != Op::kGuardType || !node.a.is_reg() || (!varying_.empty() && varying_[i])) continue;
+    const uint32_t reg = node.a.index();
+    const auto gives = [&](const SidesCall& call) {
+      return std::find(call.results.begin(), call.results.end(), reg) != call.results.end();
+    };
+    if (std::any_of(sides_.begin(), sides_.end(), gives)) {
+      steps_[i].kind = Kind::kForm;
+      if (!is_tensor(reg)) steps_[i].reads = {reg};
+    }
+  }
+}
+
+bool Finder::is_shown(const Node& node, uint32_t first, uint32_t last) const {
+  bool shown = node.out != kNone && is_output(node.out, first, last);
+  for (uint32_t i = 0; i < node.outs_count; ++i) shown |= is_output(trace_.outs[node.outs_first + i], first, last);
+  return shown;
+}
+
+// What nobody sees behind the segment is not built at all.
+bool Finder::may_build(uint32_t at, uint32_t first, uint32_t last) const {
+  const Node& node = trace_.nodes[at];
+  if (!is_shown(node, first, last)) return true;
+  const Vec<uint32_t> of = built_of(trace_, node);
+  return node.snapshot == kNone && std::all_of(of.begin(), of.end(), [&](uint32_t reg) {
+           if (!is_within(reg, first, last) || builds_sides_[written_at_[reg]]) return true;
+           return is_output(reg, first, last) && (is_tensor(reg) || is_number(trace_.regs[reg].rep));
+         });
+}
+
+// Who sees an object sees what it is made of.
+void Finder::show_what_is_built() {
+  for (uint32_t i = static_cast<uint32_t>(steps_.size()); i-- > 0;) {
+    if (!builds_sides_[i]) continue;
+    for (uint32_t made : steps_[i].writes)
+      for (uint32_t reg : built_of(trace_, trace_.nodes[i]))
+        if (seen_[made] != kNone && (seen_[reg] == kNone || seen_[reg] < seen_[made])) seen_[reg] = seen_[made];
+  }
+}
+
+std::optional<uint32_t> Finder::cut_at_sides(uint32_t first, uint32_t last) {
+  for (const SidesCall& call : sides_) {
+    if (call.at + 1 == first) return first;  // without the call
+    if (call.at < first || call.at >= last) continue;
+    const auto is_object = [&](uint32_t reg) { return !is_tensor(reg) && is_output(reg, first, last); };
+    if (std::any_of(call.results.begin(), call.results.end(), is_object)) return call.at;
+    Vec<uint32_t> within;
+    if (!may_foresee(trace_, call, [&](uint32_t reg) { return is_within(reg, first, last); }, &within)) return call.at;
+  }
+  return std::nullopt;
+}
+
+std::optional<Sides> Finder::sides_of(uint32_t first, uint32_t last) const {
+  std::optional<Sides> made;
+  for (const SidesCall& call : sides_) {
+    if (call.at < first || call.at >= last) continue;
+    if (!made) made.emplace();
+    made->calls.push_back(call.at);
+    made->epochs.push_back(trace_.nodes[call.at + 1].aux);
+    made->results.insert(made->results.end(), call.results.begin(), call.results.end());
+    may_foresee(trace_, call, [&](uint32_t reg) { return is_within(reg, first, last); }, &made->within);
+  }
+  return made;
+}
+
 // Whoever sets a variable sets it back within the segment: native replay may do both once more.
 bool Finder::may_set(const Node& node, uint32_t first, uint32_t last) const {
   bool both = false;
@@ -174,6 +277,7 @@ bool Finder::may_set(const Node& node, uint32_t first, uint32_t last) const {
 // Of what the segment makes, tensors are there when a plan has run.
 bool Finder::may_store(uint32_t at, uint32_t first, uint32_t last) const {
   const Node& node = trace_.nodes[at];
+  if (builds_sides_[at]) return may_build(at, first, last);
   if (node.out != kNone && is_output(node.out, first, last)) return false;
   if (is_of_context(node)) return may_set(node, first, last);
   if (node.op == Op::kBuild)
@@ -196,6 +300,7 @@ uint32_t Finder::end_of(uint32_t first, uint32_t limit) {
 
 uint32_t Finder::cut(uint32_t first, uint32_t last) {
   const auto inside = [&](uint32_t reg) { return written_at_[reg] >= first && written_at_[reg] < last; };
+  if (const std::optional<uint32_t> call = cut_at_sides(first, last)) return *call;
   for (uint32_t i = first; i < last; ++i) {
     if (steps_[i].kind == Kind::kStore && !may_store(i, first, last)) return i;
     // A key has numbers, not objects of Python that are numbers.
@@ -239,7 +344,8 @@ Segment Finder::make(uint32_t first, uint32_t last) const {
   for (const Epoch& epoch : trace_.epochs) note(epoch.tensors.get());
   for (uint32_t i = first; i < last; ++i) {
     made.operators += steps_[i].kind == Kind::kOperator;
-    if (steps_[i].kind == Kind::kStore) made.stores.push_back(i);
+    const bool built = !builds_sides_[i] || is_shown(trace_.nodes[i], first, last);
+    if (steps_[i].kind == Kind::kStore && built) made.stores.push_back(i);
     for (uint32_t reg : steps_[i].reads) {
       if (known[reg] || (written_at_[reg] != kNone && written_at_[reg] >= first)) continue;
       known[reg] = true;
@@ -255,6 +361,7 @@ Segment Finder::make(uint32_t first, uint32_t last) const {
     }
   }
   made.given = made.free;
+  made.sides = sides_of(first, last);
   return made;
 }
 
@@ -278,6 +385,8 @@ std::shared_ptr<Segments> Finder::run() {
   find_stores();
   note_memory();
   find_context();
+  span_sides();
+  found->operators += static_cast<uint32_t>(sides_.size());
   for (Segment& each : stretches) each.region = regions_.at(each.first);
   auto stretch = stretches.begin();
   for (uint32_t first = 0; first < steps_.size();) {

@@ -24,6 +24,15 @@ namespace pijit {
 
 class Survey;
 
+// Calls of functions that choose by data among functions of the program, and call these (ForeignCall::kSides). A plan
+// has all sides in it. What is guarded behind such a call is asked before the plan runs.
+struct Sides {
+  Vec<uint32_t> calls;    // nodes
+  Vec<uint32_t> epochs;   // behind them
+  Vec<uint32_t> within;   // guards of these that are about what the segment makes: not asked
+  Vec<uint32_t> results;  // registers that hold what the calls have given, and what guards find in it
+};
+
 struct Segment {
   uint32_t first = 0, last = 0;  // nodes [first, last)
   uint32_t operators = 0;
@@ -37,6 +46,7 @@ struct Segment {
   Vec<uint32_t> stores;          // nodes that write to objects of Python
   PyObject* region = nullptr;    // whose compilers are asked, kept by the trace; null: those of the root
   std::optional<Effects> effects;
+  std::optional<Sides> sides;  // it spans calls that choose among functions of the program
   Keys keys;
   std::shared_ptr<Ref> memo;  // what the market remembers of it; null: nothing yet
   // Of a piece (plan/pieces.h), by output: only operators of the trace read it. A plan may give the same memory again

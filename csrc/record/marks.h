@@ -20,6 +20,7 @@ enum class Mark : uint8_t {
   kEnter,     // of pijit's own: begins a block that names its compilers, of which the object is its first argument
   kLeave,     // ends it
   kWhole,     // of pijit's own: recordings leave its calls to CPython; frames are not looked at for that
+  kSides,     // as kWhole; the functions that it is given have no effect beside what they compute
 };
 
 // The code was written in the body of the class or of one of its bases: `Net.forward` belongs to `Net`.

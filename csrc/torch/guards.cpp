@@ -82,6 +82,22 @@ bool TensorInputs::check(Reg* regs) noexcept {
   return true;
 }
 
+bool TensorInputs::check_but(const Vec<uint32_t>& without, Reg* regs) noexcept {
+  const auto is_left = [&](uint32_t out) { return std::find(without.begin(), without.end(), out) != without.end(); };
+  for (const Entry& entry : entries_) {
+    if (is_left(entry.out)) continue;
+    PyObject* tensor = object(entry, regs);
+    if (!matches(entry, tensor)) return false;
+    regs[entry.out].tensor = impl_of(tensor);
+    regs[entry.out].rep = Rep::kTensor;
+    regs[entry.out].owned = 0;
+  }
+  return std::all_of(fixed_.begin(), fixed_.end(), [&](const FixedSize& fixed) {
+    const uint32_t out = entries_[fixed.entry].out;
+    return is_left(out) || matches(fixed, static_cast<const Impl*>(regs[out].tensor));
+  });
+}
+
 TensorFacts TensorInputs::facts(size_t index) const {
   const Entry& entry = entries_[index];
   TensorFacts facts;

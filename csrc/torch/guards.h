@@ -23,6 +23,7 @@ class TensorInputs final : public InputGuards {
   void fix_size(int64_t dim, int64_t size);  // of the input that was added last
 
   bool check(Reg* regs) noexcept override;
+  bool check_but(const Vec<uint32_t>& without, Reg* regs) noexcept override;
   void truncate(size_t count) override {
     entries_.erase(entries_.begin() + static_cast<ptrdiff_t>(count), entries_.end());
     while (!fixed_.empty() && fixed_.back().entry >= count) fixed_.pop_back();

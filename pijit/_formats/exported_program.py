@@ -23,6 +23,7 @@ from pijit._formats.fx import check_branches
 from pijit._formats.fx.branches import BranchLowering
 from pijit.errors import ExportError
 from pijit.graph.build.forms_without_data import LOSSES, PACKED, RECURRENT
+from pijit.graph.decompose.nested import padded
 from pijit.graph.model import Graph, Node, Value, place_of
 from pijit.graph.model.branches import all_nodes, check_dtypes, check_turns, has_branches, is_branch
 from pijit.graph.model.sizes import example_shape, folded
@@ -49,6 +50,7 @@ def make(graph: Graph, *, dynamic: Any = None) -> Any:
     """
     from torch.utils._pytree import tree_flatten
 
+    graph = padded(graph)  # tensors without data are never nested
     check_whole(graph, NAME)
     check_branches(graph, NAME)
     for node in filter(is_branch, all_nodes(graph)):

@@ -58,6 +58,7 @@ class Made:
 
     Attributes:
         compared: the largest difference with weights of its own, where it was compared so.
+        stale: called when functions of the program that the plan stands for read something else than before.
 
     Args:
         backend: that made it.
@@ -69,6 +70,7 @@ class Made:
     """
 
     compared: float | None = None
+    stale: Callable[[], None] | None = None
 
     def __init__(
         self, backend: Backend, plan: Plan, segment: "SegmentGraph", options: Options, bury: Callable[["Grave"], None]
@@ -104,7 +106,15 @@ class Made:
         plain = order == list(range(len(order)))
         forms = [None if tensor is None else (tuple(tensor.shape), tensor.stride()) for tensor in outputs]
 
+        extras, sides = self.segment.extras, self.segment.sides
+        owner = weakref.ref(self)
+
         def call(*inputs: Any) -> tuple[Any, ...] | None:
+            if sides is not None and not sides.hold():
+                if (made_of := owner()) is not None and made_of.stale is not None:
+                    made_of.stale()
+                return None
+            inputs += extras
             try:
                 with lock:
                     made = plan(*[each.detach() if each.requires_grad else each for each in inputs])
@@ -130,7 +140,7 @@ class Made:
         import torch
 
         with torch.no_grad(), self._lock:
-            made = _run(self.backend, self.plan, inputs)
+            made = _run(self.backend, self.plan, (*inputs, *self.segment.extras))
         if len(made) != len(self.plan.results):
             raise BackendError(
                 f"backend {self.backend.name!r} gave {len(made)} results in the place of {len(self.plan.results)}"
@@ -141,7 +151,7 @@ class Made:
     def tell(self, error: BackendError, inputs: Sequence[Any], outputs: Sequence[Any]) -> str:
         """What is said of a difference, once for each backend, with where it can be seen again."""
         held = {at: right for at, right in zip(self._order, outputs, strict=True) if at is not None}
-        return self.say(error, self.segment.graph, inputs, [held[at] for at in sorted(held)])
+        return self.say(error, self.segment.graph, (*inputs, *self.segment.extras), [held[at] for at in sorted(held)])
 
     def say(self, error: BackendError, graph: "Graph", inputs: Sequence[Any], results: Sequence[Any]) -> str:
         """As `tell`, of a graph that was compiled, and the results that it should have."""

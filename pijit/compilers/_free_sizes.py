@@ -190,17 +190,20 @@ class Plans:
     def admit(self, form: Form, inputs: Sequence[Any]) -> bool:
         """They are for this form: it differs from the example in free sizes only, and those are as the graph says."""
         symbols: dict[str, int] = {}
-        for value, sizes in zip(self.segment.graph.inputs, form.sizes, strict=True):
+        given = self.segment.graph.inputs[: len(form.sizes)]  # without those that functions of the program read
+        for value, sizes in zip(given, form.sizes, strict=True):
             if not _bound(value, sizes, symbols):
                 return False
-        for value, sizes in zip(self.segment.graph.inputs, form.sizes, strict=True):
+        for value, sizes in zip(given, form.sizes, strict=True):
             if any(evaluate(size, symbols) != found for size, found in zip(value.shape or (), sizes, strict=True)):
                 return False
         for register, number in self.example.numbers.items():
             derived = self.free.numbers.get(register)
             if not _same(form.numbers.get(register), number if derived is None else derived.of(form)):
                 return False
-        return min(symbols.values(), default=2) >= 2 and all(made.plan.holds(*inputs) for made in self.made)
+        return min(symbols.values(), default=2) >= 2 and all(
+            made.plan.holds(*inputs, *self.segment.extras) for made in self.made
+        )
 
 
 def _bound(value: Value, sizes: Sequence[int], symbols: dict[str, int]) -> bool:

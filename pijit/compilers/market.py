@@ -39,7 +39,9 @@ from pijit.compilers._precision import lowered_backends
 from pijit.compilers._queue import Job, Queue
 from pijit.compilers._without_full_collections import quietly
 from pijit.errors import BackendError, ExportError
+from pijit.graph.build.autocast import Modes
 from pijit.graph.build.segment import graph_of_segment
+from pijit.graph.build.sides import Splits
 
 if TYPE_CHECKING:
     from pijit._core import Place, SegmentRow
@@ -144,6 +146,9 @@ class Market:
         """An offer of the engine, after a call of the program."""
         import torch
 
+        if place.has_sides and (place.trained or any(Modes.now().enabled.values())):
+            place.leave_sides()  # their gradients and casts are torch's
+            return
         given = outputs
         if place.arrays:
             if self.automatic:
@@ -239,6 +244,10 @@ class Market:
             with quietly:
                 segment = graph_of_segment(offer.place, offer.inputs, typed=_kept_plans.typed)
                 key = self._key(segment, candidates)
+        except Splits as why:
+            _log.info("pijit: a segment ends at a call of functions: %s", why)
+            offer.place.leave_sides()
+            return
         except ExportError as error:
             for name, _, _ in candidates:
                 self._row(name, offer.place).state = str(error)
@@ -265,7 +274,8 @@ class Market:
         for at, ((_, backend, options), row) in enumerate(zip(candidates, rows, strict=True)):
             if not offer.place.alive or _worker.stopping:
                 return
-            writes, backend = offer.place.writes(), backend.with_examples(segment.graph, offer.inputs)  # noqa: PLW2901
+            writes, given = offer.place.writes(), (*offer.inputs, *segment.extras)
+            backend = backend.with_examples(segment.graph, given)  # noqa: PLW2901
             try:
                 compilation = _begun(segment, backend, options, heat / 2**at)
             except BackendError as error:
@@ -376,6 +386,8 @@ class Market:
             trial = True  # weights may have been written since; the engine compares with what they are then
         row.state, row.replaced, row.note = "installed", made.plan.replaced, made.plan.note
         turns = self.turns and not offer.has_won
+        if made.segment.sides is not None:
+            made.stale = offer.place.leaver()
         plan = made.row(row.backend, offer.outputs, writes)
         if offer.place.arrays:
             plan = plan._replace(call=made.as_call(_array_plans.on_arrays(plan.call, offer.given)))

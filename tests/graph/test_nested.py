@@ -68,6 +68,17 @@ def test_padding_in_front_takes_the_other_way() -> None:
             graph.run(x.numpy(), hidden.flip(1).numpy(), framework="numpy")
 
 
-def test_without_an_assumption_it_is_said() -> None:
-    with torch.no_grad(), pytest.raises(ExportError, match=r"test_nested\.py:\d+.*decisions='assume'"):
-        pijit.export(encoded, *CALLS[0], format="fx")
+@pytest.mark.parametrize("gradients", [False, True])
+def test_without_an_assumption_it_is_checked(gradients: bool) -> None:
+    with torch.set_grad_enabled(gradients):
+        for format in ("fx", "exported_program"):
+            program = pijit.export(encoded, *CALLS[0], format=format)
+            run = program.module() if format == "exported_program" else program
+            for x, hidden in CALLS:
+                made, plain = run(x, hidden), encoded(x, hidden)
+                if format == "fx" or gradients:
+                    assert torch.equal(made, plain)
+                else:  # no tensor is nested there
+                    assert torch.allclose(made, plain, atol=1e-5)
+            with pytest.raises((ExportError, RuntimeError, AssertionError)):
+                run(CALLS[0][0], CALLS[0][1].flip(1))

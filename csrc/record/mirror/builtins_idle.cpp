@@ -62,8 +62,8 @@ bool joins_as_type(Recorder& recorder, Val value) {
   if (value.is_const() && value.object() == Py_None) return true;
   PyTypeObject* type = recorder.heap.type_of(value);
   if (value.is_const() && PyType_Check(value.object())) type = Py_TYPE(value.object());
-  if (type == nullptr ||
-      (type != &Py_GenericAliasType && type != cpython::union_type() && !PyType_IsSubtype(type, &PyType_Type)))
+  if (type == nullptr || (!PyType_IsSubtype(type, &Py_GenericAliasType) && type != cpython::union_type() &&
+                          !PyType_IsSubtype(type, &PyType_Type)))
     return false;
   PyObject* method = recorder.reads.lookup_type(type, name);
   if (!recorder.live() || method == nullptr || Py_TYPE(method) != &PyWrapperDescr_Type) return false;

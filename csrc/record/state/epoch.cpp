@@ -28,6 +28,16 @@ void take_tensor_result(Recorder& recorder) {
     if (frame.slots[static_cast<size_t>(i)] == result) frame.slots[static_cast<size_t>(i)] = tensor;
 }
 
+// The call chose by a tensor between functions without effects: new objects that it was given are as they were.
+bool is_choice(const Trace& trace) noexcept {
+  if (trace.nodes.empty()) return false;
+  const Node& node = trace.nodes.back();
+  if (node.op != Op::kOpaque || node.foreign != ForeignCall::kSides || node.count < 2) return false;
+  const Val first = trace.operands[node.first];
+  return node.a.is_const() && PyFunction_Check(node.a.object()) && first.is_reg() &&
+         trace.regs[first.index()].rep == Rep::kTensor;
+}
+
 }  // namespace
 
 // At the first instruction after an opaque call.
@@ -43,6 +53,7 @@ void begin_epoch(Recorder& recorder) {
       return recorder.request_stop(true);
     }
   }
+  const bool choice = is_choice(trace);
   Epoch epoch;
   epoch.first = here;
   if (recorder.adapter() != nullptr) {
@@ -59,7 +70,7 @@ void begin_epoch(Recorder& recorder) {
   recorder.reads.forget();
   recorder.foreign.begin_finding();
   recorder.foreign.forget_types();
-  recorder.heap.go_stale();
+  if (!choice) recorder.heap.go_stale();
   take_tensor_result(recorder);
   if (!recorder.foreign.none_result.is_null()) {
     Node& none = emit_node(recorder, Op::kGuardIs);

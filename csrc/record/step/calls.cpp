@@ -179,7 +179,8 @@ Task<Val> instantiate(Drive& drive, Arguments args) {
 Invoke invoke_function(Recorder& recorder, ShadowFrame& frame, Val function, Arguments& args, Then then, int pops) {
   PyObject* first = args.values.empty() ? nullptr : recorder.heap.real(args.values[0]);
   const Mark mark = mark_of_call(function.is_virtual() ? recorder.heap.model(function).real : function.object(), first);
-  if (mark == Mark::kSkip || mark == Mark::kOpaque || mark == Mark::kWhole) return Invoke::kUnknown;
+  if (mark == Mark::kSkip || mark == Mark::kOpaque || mark == Mark::kWhole || mark == Mark::kSides)
+    return Invoke::kUnknown;
   if (mark == Mark::kConstant && then == Then::kPush && call_constant(recorder, frame, args, pops))
     return Invoke::kStarted;
   if (then == Then::kPush)

@@ -19,6 +19,7 @@
 #include "cpython/operators.h"
 #include "cpython/patch_releases.h"
 #include "record/calls.h"
+#include "record/marks.h"
 #include "record/mirror/builtins.h"
 #include "record/state/epoch.h"
 #include "record/state/exceptions.h"
@@ -53,8 +54,8 @@ PyMethodDef finalize_row = {"finalize", finalize, METH_O, nullptr};
 
 struct Functions {
   PyObject *binary[26], *compare[6], *neg, *pos, *invert, *not_, *truth, *getitem, *setitem, *delitem, *contains, *is_,
-      *is_not, *getattr, *setattr, *delattr, *iter, *str, *repr, *ascii, *format, *join, *import, *append, *add,
-      *finalize, *context, *method;
+      *callable_alias, *is_not, *getattr, *setattr, *delattr, *iter, *str, *repr, *ascii, *format, *join, *import,
+      *append, *add, *finalize, *context, *method;
   PyObject *look_at_frames[11], *look_at_heap[4], *count_references;
 };
 
@@ -76,6 +77,7 @@ const Functions& functions() {
     f.not_ = find_object("_operator", "not_");
     f.truth = find_object("_operator", "truth");
     f.getitem = find_object("_operator", "getitem");
+    f.callable_alias = find_object("collections.abc", "_CallableGenericAlias");
     f.setitem = find_object("_operator", "setitem");
     f.delitem = find_object("_operator", "delitem");
     f.contains = find_object("_operator", "contains");
@@ -359,12 +361,13 @@ void find_opaque_functions() {
 namespace {
 
 // __class_getitem__ makes a types.GenericAlias of the class and the key: builtin classes have it in C, abstract
-// classes of containers as a class method.
+// classes of containers as a class method. That of Callable looks at the key as well.
 bool makes_alias(PyObject* method) {
   if (method != nullptr && Py_TYPE(method) == &PyClassMethodDescr_Type)
     return reinterpret_cast<PyMethodDescrObject*>(method)->d_method->ml_meth == Py_GenericAlias;
-  return method != nullptr && Py_TYPE(method) == &PyClassMethod_Type &&
-         classmethod_callable(method) == reinterpret_cast<PyObject*>(&Py_GenericAliasType);
+  if (method == nullptr || Py_TYPE(method) != &PyClassMethod_Type) return false;
+  PyObject* called = classmethod_callable(method);
+  return called == reinterpret_cast<PyObject*>(&Py_GenericAliasType) || called == functions().callable_alias;
 }
 
 // A constant, or a tuple of such.
@@ -496,6 +499,7 @@ void learn(Recorder& recorder, ShadowFrame& frame, int depth, bool tensors, bool
 // What is known of a callable, as long as it is there: the call may be the last that anybody has of it.
 ForeignCall foreign_call(Recorder& recorder, PyObject* callable) {
   ForeignCall found = ForeignCall::kUnknown;
+  if (mark_of(callable) == Mark::kSides) return ForeignCall::kSides;
   if (recorder.adapter() != nullptr) found = recorder.adapter()->foreign_call(callable);
   return found == ForeignCall::kUnknown && cpython::is_cache_of_types(callable) ? ForeignCall::kIdle : found;
 }

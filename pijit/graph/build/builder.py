@@ -39,6 +39,7 @@ from pijit.graph.build.making import MAKERS, Making, computed
 from pijit.graph.build.modules import Modules
 from pijit.graph.build.opaque_objects import Known, Opaque, holds_opaque, opaque_in, plain, without_opaque
 from pijit.graph.build.python_calls import Store
+from pijit.graph.decompose.nested import ASKS
 from pijit.graph.model import Argument, Effect, Graph, Node, Slice, Value, regions, values_of
 from pijit.graph.model.names import Names
 from pijit.graph.model.tokens import token
@@ -651,17 +652,26 @@ class Builder(Making):
         if not isinstance(value, Value):
             return
         decides = value.name in self._of_data
-        raises = decides and self._decisions != "assume" and raising.raises(row, self._are_equal(value, expected))
-        if decides and self._decisions != "assume" and not raises:
+        assumed = self._decisions == "assume" or self._is_of_layer(value)
+        raises = decides and not assumed and raising.raises(row, self._are_equal(value, expected))
+        if decides and not assumed and not raises:
             self._emit(row, DECISION, {"x": value, "expected": expected}, ())
             return
         value, expected = self._decided(value, expected)
         origin = RAISES if raises else DECISION if decides else ""
         self._emit(row, "check", {"x": value, "expected": expected}, (), origin=origin)
 
+    def _maker(self, value: Value) -> Node | None:
+        return next((node for node in reversed(self._nodes) if any(each is value for each in node.results)), None)
+
+    def _is_of_layer(self, value: Value) -> bool:
+        """A layer of torch asks whether its fast path takes a mask: that is checked, as masks of one kind are usual."""
+        made = self._maker(value)
+        return made is not None and made.op == ASKS
+
     def _are_equal(self, value: Value, expected: Any) -> bool:
         """The decision is that two numbers are equal."""
-        made = next((node for node in reversed(self._nodes) if any(each is value for each in node.results)), None)
+        made = self._maker(value)
         return expected is True and made is not None and made.op == "scalar_equal"
 
     def _check_object(self, row: Mapping[str, Any]) -> None:

@@ -57,9 +57,13 @@ class Called:
             found |= {value.name: value for value in self._values(each)}
         return tuple(found.values())
 
-    def run(self, values: Mapping[str, Any]) -> Any:
+    def given(self, values: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+        """What the function is given, around what stands for the operands."""
         args = [self._made(each, values) for each in self.args]
-        kwargs = {name: self._made(each, values) for name, each in self.kwargs.items()}
+        return args, {name: self._made(each, values) for name, each in self.kwargs.items()}
+
+    def run(self, values: Mapping[str, Any]) -> Any:
+        args, kwargs = self.given(values)
         with _attention_as_operators():
             return _taken(self.function(*args, **kwargs), self.paths)
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from pijit import _torch_objects
 from pijit.errors import ExportError
-from pijit.graph.build import autograd, training_steps
+from pijit.graph.build import autograd, functions, sides, training_steps
 from pijit.graph.build.builder import Builder
 from pijit.graph.build.capture import tops
 from pijit.graph.build.gradient_partition import partition
@@ -38,11 +38,15 @@ class SegmentGraph:
         graph: its inputs are `place.free`, then `place.written`.
         effects: for `place.written`, then for `place.leaves`: which of `graph.updates` it is; "": none.
         partition: where gradients are recorded: the two graphs that are compiled.
+        extras: tensors for the last inputs of the graph: functions of the program read them.
+        sides: these functions; None: there are none.
     """
 
     graph: Graph
     effects: tuple[str, ...] = ()
     partition: "GradientPartition | None" = None
+    extras: tuple[Any, ...] = ()
+    sides: "sides.Sides | None" = None
 
     def order(self, updates: Sequence[str]) -> list[int | None]:
         """Where the results of a plan stand that the engine wants, in its order; None: there is none.
@@ -113,6 +117,8 @@ class _SegmentBuilder(Builder):
             raise ExportError("an output of this segment is not in its graph")
         inputs, parameters = tuple(self._inputs.values()), tuple(self._parameters.values())
         graph = Graph(self._name, inputs, parameters, tuple(self._nodes), outputs, data=self._arrays)
+        if place.has_sides:
+            return self._with_sides(graph, given)
         if not training_steps.needs_expansion(graph) and not place.written:
             axes = None if self._free is None else {(graph.inputs[at].name, axis) for at, axis in self._free.axes}
             graph = training_steps.without_modes(graph)
@@ -126,6 +132,27 @@ class _SegmentBuilder(Builder):
     def _typed_arrays(self, graph: Graph, given: Mapping[str, Any], axes: Any) -> Graph:
         """The graph with types; where it is of arrays, they are those that NumPy gives."""
         return self.arrays.checked(self._with_types(graph, given, False, axes))
+
+    def _with_sides(self, graph: Graph, given: Mapping[str, Any]) -> SegmentGraph:
+        """The graph with branches in the place of calls that choose among functions of the program."""
+        if self._place_of_segment.trained or training_steps.needs_expansion(graph):
+            raise sides.Splits("gradients are recorded")
+        axes = None if self._free is None else {(graph.inputs[at].name, axis) for at, axis in self._free.axes}
+        own = frozenset(value.name for value in graph.parameters)
+        watched = {name: sides.Watched(call) for name, call in self.applied.items()}  # type: ignore[arg-type]
+
+        def with_types(graph: Graph) -> Graph:
+            return typed(graph, given, False, axes)
+
+        graph = with_types(training_steps.without_modes(graph))
+        sides.check(functions.expanded(graph, watched, with_types))  # which notes the forms
+        held = sides.Sides(list(watched.values()))
+        graph = functions.expanded(graph, watched, with_types)
+        sides.check(graph)
+        if not held.hold():
+            raise sides.Splits("what the functions read has changed meanwhile")
+        graph, extras = sides.with_extras(self._settled(graph), own)
+        return SegmentGraph(graph, extras=extras, sides=held)
 
     @staticmethod
     def _settled(graph: Graph) -> Graph:

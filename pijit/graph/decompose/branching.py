@@ -122,7 +122,7 @@ class Branching:
         return inputs, self._of_module(module, inputs)
 
     def _input(self, placeholder: Any, operand: Any) -> Value:
-        made = placeholder.meta["val"]
+        made = placeholder.meta.get("val")  # a number that is known has none
         if hasattr(made, "dtype"):
             value: Value = self._pieces.fresh(placeholder.name, made)
             return replace(value, role="input")

@@ -8,14 +8,14 @@ from pijit.graph.model import Graph, Node, Slice, Value, replaced
 from pijit.graph.model.names import Names
 
 MAKES = "aten::_nested_tensor_from_mask"
-_ASKS = "aten::_nested_tensor_from_mask_left_aligned"
+ASKS = "aten::_nested_tensor_from_mask_left_aligned"
 _LAYER = "aten::_transformer_encoder_layer_fwd"
 _PADS = "aten::to_padded_tensor"
 
 
 def padded(graph: Graph) -> Graph:
     """The graph with padded tensors in the place of nested ones; what else is done with those stays as it is."""
-    if not any(node.op == MAKES for node in graph.nodes):
+    if not any(node.op in {MAKES, ASKS} for node in graph.nodes):
         return graph
     made = {value.name: node for node in graph.nodes for value in node.results if value is not None}
     names = Names({*made, *(value.name for value in (*graph.inputs, *graph.parameters))})
@@ -28,7 +28,7 @@ def padded(graph: Graph) -> Graph:
         result, own = node.results[0] if node.results else None, node.arguments.get("src", node.arguments.get("self"))
         nested = own.name if isinstance(own, Value) else ""
         place: dict[str, Any] = {"region": node.region, "file": node.file, "line": node.line}
-        if node.op == _ASKS and isinstance(mask := node.arguments["mask"], Value):
+        if node.op == ASKS and isinstance(mask := node.arguments["mask"], Value):
             nodes += _is_at_the_end(mask, node, names, place)
         elif node.op == MAKES and isinstance(mask := node.arguments["mask"], Value) and result is not None:
             source = node.arguments["t"]

@@ -11,6 +11,7 @@ from pijit.graph.decompose.branching import Branching, Unable
 from pijit.graph.decompose.own import OWN
 from pijit.graph.decompose.sizes import Numbers, Sizes
 from pijit.graph.decompose.tables import table
+from pijit.graph.decompose.tracing import apart
 from pijit.graph.model import Graph, Node, Value, replaced, values_of
 from pijit.graph.model.branches import all_nodes, graphs_of, is_branch
 from pijit.graph.model.names import Names
@@ -166,7 +167,7 @@ class Pieces:
             return run(dict(zip(names, arrays, strict=True)))
 
         before = len(self._sizes.env.guards)
-        with torch.no_grad(), enable_python_dispatcher(), self._sizes.mode:
+        with torch.no_grad(), enable_python_dispatcher(), self._sizes.mode, apart():
             module = make_fx(called, decomposition_table=dict(decompositions), _allow_non_fake_inputs=True)(*given)
         return module, [guard.expr for guard in self._sizes.env.guards[before:]]
 

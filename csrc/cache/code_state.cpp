@@ -9,8 +9,6 @@
 namespace pijit {
 namespace {
 
-Py_ssize_t g_slot = -1;
-
 void free_state(void* state) {
   forget_points(static_cast<CodeState*>(state));
   delete static_cast<CodeState*>(state);
@@ -19,16 +17,16 @@ void free_state(void* state) {
 }  // namespace
 
 bool start_cache() noexcept {
-  if (g_slot < 0) g_slot = cpython::request_code_extra(free_state);
-  if (g_slot < 0) PyErr_SetString(PyExc_RuntimeError, "pijit: no slot is left on code objects");
-  return g_slot >= 0;
+  if (code_state_slot < 0) code_state_slot = cpython::request_code_extra(free_state);
+  if (code_state_slot < 0) PyErr_SetString(PyExc_RuntimeError, "pijit: no slot is left on code objects");
+  return code_state_slot >= 0;
 }
 
 CodeState* code_state(PyCodeObject* code, bool create) noexcept {
-  auto* state = static_cast<CodeState*>(cpython::code_extra(code, g_slot));
+  CodeState* state = code_state(code);
   if (state != nullptr || !create) return state;
   state = new (std::nothrow) CodeState();
-  if (state != nullptr && !cpython::set_code_extra(code, g_slot, state)) {
+  if (state != nullptr && !cpython::set_code_extra(code, code_state_slot, state)) {
     delete state;
     return nullptr;
   }

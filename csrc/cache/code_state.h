@@ -5,6 +5,7 @@
 
 #include "cache/root.h"
 #include "common/clock.h"
+#include "cpython/bytecode.h"
 
 namespace pijit {
 
@@ -17,6 +18,12 @@ struct EntryPoint {
   int counted_for;     // the root whose call came to it last
   uint32_t arrivals;
   std::shared_ptr<Root> root;  // null: it has no traces yet
+};
+
+// A function whose calls were watched often enough: no operators ran in them.
+struct Idle {
+  PyObject* function = nullptr;  // compared only
+  uint32_t marks = 0;            // how many marks had been set when it was found to have none
 };
 
 struct CodeState {
@@ -33,11 +40,18 @@ struct CodeState {
   bool replayed = false;          // a trace of it ran
   uint32_t observed = 0;          // under PIJIT_STRESS=observe: calls that were recorded
   bool passes_on = false;         // what it calls is looked at instead
-  double plain_seconds = 0;       // of the last call that was watched
+  Idle idle;
+  double plain_seconds = 0;  // of the last call that was watched
   std::vector<EntryPoint> entries;
   int wasted_entries = 0;  // in a row, whose functions died before they were worth it
 };
 
+inline constinit Py_ssize_t code_state_slot = -1;
+
+// Null if none.
+inline CodeState* code_state(PyCodeObject* code) noexcept {
+  return static_cast<CodeState*>(cpython::code_extra(code, code_state_slot));
+}
 // Null if none (or, with create, on memory trouble).
 CodeState* code_state(PyCodeObject* code, bool create) noexcept;
 // Asks for room on code objects. False with an error set.

@@ -43,9 +43,8 @@ class HandBack {
   bool moves(int index) noexcept;
 
   static constexpr int kMostNested = 32;
-  // Read at every event: one word of static thread-local storage.
-  static thread_local HandBack* innermost_ __attribute__((tls_model("initial-exec")));
-  static thread_local int nested_;  // go_on() that made a frame and have not returned
+  static constinit thread_local HandBack* innermost_;
+  static constinit thread_local int nested_;  // go_on() that made a frame and have not returned
   Frame* frame_;
   HandBack* outer_;
   int asked_ = -1;  // the head at which it was asked for

@@ -290,6 +290,11 @@ PyObject* run_unwatched(PyThreadState* ts, cpython::Frame* frame, int throwflag)
   return run_to_loop(ts, frame, throwflag);
 }
 
+PyObject* run_idle(PyThreadState* ts, cpython::Frame* frame) {
+  if (t_watch != nullptr && !t_watch->closed) note_frame();
+  return run_unwatched(ts, frame, 0);
+}
+
 Passing::Passing(cpython::Frame* frame, bool always) noexcept
     : outer(t_watch), always(always), running(frame, !is_comprehension(cpython::code(frame)), true) {
   for (Watch* open = outer; open != nullptr; open = open->outer) stop_counting(*open);
@@ -386,7 +391,11 @@ PyObject* enter_candidate(PyThreadState* ts, cpython::Frame* frame) {
     const Passing passing(frame, false);
     return run_to_loop(ts, frame, 0);
   }
-  if (state == nullptr || state->plain_calls >= kPlainCalls || is_wasted(*state)) return run_unwatched(ts, frame, 0);
+  if (state == nullptr || is_wasted(*state)) return run_unwatched(ts, frame, 0);
+  if (state->plain_calls >= kPlainCalls) {
+    state->idle = {cpython::function(frame), marks_set};
+    return run_unwatched(ts, frame, 0);
+  }
   if (is_engine_call(*state, cpython::function(frame))) return run_engine_call(ts, frame);
   PyObject* object = method_object(frame);
   const bool again = comes_again(*state, object != nullptr ? object : cpython::function(frame));

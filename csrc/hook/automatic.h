@@ -2,6 +2,7 @@
 #pragma once
 #include "cache/code_state.h"
 #include "hook/running.h"
+#include "record/marks.h"
 
 namespace pijit {
 
@@ -48,6 +49,11 @@ struct Watch {
   uint64_t in_engine = 0;    // operators in them
   Running running;
 };
+// Nothing that comes could make calls of this function ones to look at.
+inline bool is_idle(const CodeState& state, cpython::Frame* frame) noexcept {
+  return state.idle.function == cpython::function(frame) && state.idle.marks == marks_set && !state.passes_on;
+}
+PyObject* run_idle(PyThreadState* ts, cpython::Frame* frame);
 // CPython runs a frame that is no root's and not watched itself.
 PyObject* run_unwatched(PyThreadState* ts, cpython::Frame* frame, int throwflag);
 

@@ -16,7 +16,7 @@
 
 namespace pijit {
 
-thread_local bool t_compiles = false;
+constinit thread_local bool t_compiles = false;
 
 namespace {
 

@@ -33,7 +33,7 @@ double waited_for_compilers() noexcept;
 // In the child of a fork, which has none of these threads.
 void forget_beside() noexcept;
 
-extern thread_local bool t_compiles;
+extern constinit thread_local bool t_compiles;
 // This thread compiles, and has come to a place where a slice may end.
 void end_slice_if_over() noexcept;
 inline void pause_if_beside() noexcept {

@@ -148,7 +148,7 @@ PyObject* decide(PyThreadState* ts, cpython::Frame* frame, int throwflag) {
   if (throwflag != 0 || !cpython::is_fresh(frame) || cpython::is_generator_frame(frame))
     return not_looked_at(ts, frame, throwflag);
   note_call(ts);
-  CodeState* state = code_state(cpython::code(frame), false);
+  CodeState* state = code_state(cpython::code(frame));
   if (state != nullptr && !state->roots.empty()) {
     if (std::shared_ptr<Root> root = root_of_frame(*state, frame)) {
       if (root->is_live()) note_use();
@@ -164,6 +164,7 @@ PyObject* decide(PyThreadState* ts, cpython::Frame* frame, int throwflag) {
   if (stress_words() != 0 && automatic() && cpython::untraced(ts) && cpython::is_function_body(cpython::code(frame)))
     return stressed(ts, frame);
   note_quiet_call(ts);
+  if (state != nullptr && is_idle(*state, frame) && !tries_loop(ts)) return run_idle(ts, frame);
   if (is_import(frame)) return run_import(ts, frame);
   if (is_engine(frame)) return run_engine(ts, frame);
   if (is_outermost_module(frame)) return run_module(ts, frame);

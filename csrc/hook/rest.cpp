@@ -17,12 +17,6 @@
 namespace pijit {
 namespace {
 
-// More than a call that is watched makes before it passes its role on.
-constexpr uint64_t kQuiet = 40'000;
-constexpr uint64_t kMostQuiet = kQuiet << 10;
-
-uint64_t g_quiet = 0;        // calls since the last use
-uint64_t g_enough = kQuiet;  // of them
 std::atomic<bool> g_rests{false};
 std::atomic<bool> g_wakes{false};  // an operator has been seen since
 std::atomic<double> g_until{0};    // of the process's time: before that no operator brings it back
@@ -30,7 +24,7 @@ void (*g_back)() noexcept = nullptr;
 
 int come_back(void*) noexcept {
   if (!g_rests) return 0;
-  if (g_until == 0) g_enough = std::min(2 * g_enough, kMostQuiet);
+  if (g_until == 0) quiet_calls.enough = std::min(2 * quiet_calls.enough, QuietCalls::kMost);
   g_back();
   return 0;
 }
@@ -47,16 +41,6 @@ void wake() noexcept {
 }
 
 }  // namespace
-
-bool is_quiet_call() noexcept {
-  if (++g_quiet < g_enough) return false;
-  g_quiet = 0;
-  return true;
-}
-
-void note_use() noexcept {
-  g_quiet = 0;
-}
 
 bool may_rest() noexcept {
   return !any_live_root() && !any_suspends() && stance() == Stance::kOn && stress_words() == 0 && !measures_savings() &&
@@ -90,7 +74,7 @@ void begin_rest_for(double seconds, void (*back)() noexcept) noexcept {
 
 void end_rest() noexcept {
   if (!g_rests.exchange(false)) return;
-  g_quiet = 0;
+  note_use();
   if (Adapter* adapter = current_adapter()) adapter->wake_on_operator(nullptr, Adapter::Waking::kNext);
 }
 

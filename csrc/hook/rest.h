@@ -10,14 +10,31 @@
 // 4. Where it loses more than replays gain it rests for a time, whatever roots there are (hook/worth.h). Then one of the
 //    next operators brings it back.
 #pragma once
+#include <cstdint>
+
 #include "common/python.h"
 
 namespace pijit {
 
-// A call that the hook had no use for. True: enough have come in a row.
-bool is_quiet_call() noexcept;
+// Calls that the hook had no use for.
+struct QuietCalls {
+  // More than a call that is watched makes before it passes its role on.
+  static constexpr uint64_t kEnough = 40'000, kMost = kEnough << 10;
+
+  uint64_t in_a_row = 0, enough = kEnough;
+};
+inline constinit QuietCalls quiet_calls;
+
+// The hook had no use for a call. True: enough have come in a row.
+inline bool is_quiet_call() noexcept {
+  if (++quiet_calls.in_a_row < quiet_calls.enough) return false;
+  quiet_calls.in_a_row = 0;
+  return true;
+}
 // A root was called, or operators were seen: the calls begin to be counted anew.
-void note_use() noexcept;
+inline void note_use() noexcept {
+  quiet_calls.in_a_row = 0;
+}
 
 // The hook may go out now.
 bool may_rest() noexcept;

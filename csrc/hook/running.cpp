@@ -6,23 +6,17 @@
 
 #include "cache/code_state.h"
 #include "common/clock.h"
-#include "hook/in_loop.h"
 
 namespace pijit {
 namespace {
 
-// Frames between two glances at the clock.
-constexpr uint64_t kGlance = 8;
 // A driver has passed the role on for so many seconds, and has called roots so many times.
 constexpr double kDrives = 0.075;
 constexpr uint32_t kTurns = 16;
 
-thread_local Running* t_running = nullptr;
-thread_local uint64_t t_frames = 0;
-thread_local uint64_t t_before = 0;  // of them, at the last look
-thread_local double t_looked = 0;    // when that was; 0: calls that run have run for no time
-
 }  // namespace
+
+constinit thread_local RunningCalls running_calls;
 
 uint64_t& long_call() noexcept {
   static uint64_t value = 25;
@@ -30,34 +24,16 @@ uint64_t& long_call() noexcept {
 }
 
 void look_at_running() noexcept {
+  RunningCalls& calls = running_calls;
   const double time = now();
-  const bool begins = t_looked == 0;
-  if (!begins && time - t_looked < 1e-3 * static_cast<double>(long_call())) return;
-  for (Running* call = t_running; call != nullptr && !begins; call = call->outer_) {
-    if (call->began_ > t_before || call->code_) continue;
+  const bool begins = calls.looked == 0;
+  if (!begins && time - calls.looked < 1e-3 * static_cast<double>(long_call())) return;
+  for (Running* call = calls.innermost; call != nullptr && !begins; call = call->outer_) {
+    if (call->began_ > calls.before || call->code_) continue;
     call->pass(time);
   }
-  t_looked = time;
-  t_before = t_frames;
-}
-
-Running::Running(cpython::Frame* frame, bool counts, bool passes) noexcept
-    : frame_(counts ? frame : nullptr), outer_(t_running) {
-  if (!counts) return;
-  if (outer_ == nullptr) t_looked = 0;
-  began_ = t_frames;
-  t_running = this;
-  if (passes) pass(now());
-}
-
-Running::~Running() {
-  if (frame_ == nullptr) return;
-  t_running = outer_;
-  if (code_ && turns_ >= kTurns) tell_driver();
-}
-
-Running* Running::of(cpython::Frame* frame) noexcept {
-  return t_running != nullptr && t_running->frame_ == frame ? t_running : nullptr;
+  calls.looked = time;
+  calls.before = calls.frames;
 }
 
 InLoop* Running::find_loops() noexcept {
@@ -70,16 +46,16 @@ void Running::pass(double time) noexcept {
   code_ = Ref::borrow(reinterpret_cast<PyObject*>(cpython::code(frame_)));
 }
 
-void Running::tell_driver() const noexcept {
-  if (now() - passed_ < kDrives) return;
+void Running::tell_if_driver() const noexcept {
+  if (turns_ < kTurns || now() - passed_ < kDrives) return;
   if (CodeState* state = code_state(reinterpret_cast<PyCodeObject*>(code_.get()), true)) state->passes_on = true;
 }
 
-Unlooked::Unlooked() noexcept : outer_(std::exchange(t_running, nullptr)) {}
+Unlooked::Unlooked() noexcept : outer_(std::exchange(running_calls.innermost, nullptr)) {}
 
 Unlooked::~Unlooked() {
-  t_running = outer_;
-  t_looked = 0;
+  running_calls.innermost = outer_;
+  running_calls.looked = 0;
 }
 
 // Its one argument is the iterator. Most code is told apart by that: asked of each call, names are in no cache.
@@ -91,36 +67,31 @@ bool is_comprehension(PyCodeObject* code) noexcept {
 }
 
 bool passes_on(PyThreadState* ts) noexcept {
-  if (t_running == nullptr || !t_running->code_) return false;
+  Running* const call = running_calls.innermost;
+  if (call == nullptr || !call->code_) return false;
   cpython::Frame* caller = cpython::current_frame(ts);
   while (caller != nullptr && is_comprehension(cpython::code(caller))) caller = cpython::previous(caller);
-  return caller == t_running->frame_;
+  return caller == call->frame_;
 }
 
-bool tries_loop(PyThreadState* ts) noexcept {
-  return t_running != nullptr && t_running->loops_ != nullptr && t_running->loops_->keeps_role() &&
-         t_running->in_cpython_ && cpython::current_frame(ts) == t_running->frame_;
+bool Running::tries_loop(PyThreadState* ts) const noexcept {
+  return loops_ != nullptr && loops_->keeps_role() && in_cpython_ && cpython::current_frame(ts) == frame_;
 }
 
-void note_frame() noexcept {
-  if (++t_frames % kGlance == 0 && t_running != nullptr) look_at_running();
-}
-
-void note_call(PyThreadState* ts) noexcept {
-  Running* const call = t_running;
-  if (call == nullptr || !call->code_ || !call->in_cpython_ || cpython::current_frame(ts) != call->frame_) return;
-  if (InLoop* loops = call->find_loops()) loops->note_call(ts, call->frame_);
+void Running::count_call(PyThreadState* ts) noexcept {
+  if (InLoop* loops = find_loops()) loops->note_call(ts, frame_);
 }
 
 void note_engine_call(PyThreadState* ts) noexcept {
-  Running* const call = t_running;
-  if (call == nullptr || !call->code_ || !call->in_cpython_ || cpython::current_frame(ts) != call->frame_) return;
+  Running* const call = running_calls.innermost;
+  if (call == nullptr || !call->makes_call(ts)) return;
   if (InLoop* loops = call->find_loops()) loops->note_engine(call->frame_);
 }
 
 void note_turn() noexcept {
-  if (t_running == nullptr || ++t_running->turns_ % kTurns != 0 || !t_running->code_) return;
-  CodeState* state = code_state(reinterpret_cast<PyCodeObject*>(t_running->code_.get()), true);
+  Running* const call = running_calls.innermost;
+  if (call == nullptr || ++call->turns_ % kTurns != 0 || !call->code_) return;
+  CodeState* state = code_state(reinterpret_cast<PyCodeObject*>(call->code_.get()), true);
   if (state != nullptr) state->has_operators = true;
 }
 

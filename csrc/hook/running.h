@@ -14,12 +14,12 @@
 #include <cstdint>
 #include <memory>
 
+#include "common/clock.h"
 #include "common/ref.h"
 #include "cpython/frame.h"
+#include "hook/in_loop.h"
 
 namespace pijit {
-
-class InLoop;
 
 // Milliseconds; an option.
 uint64_t& long_call() noexcept;
@@ -29,34 +29,42 @@ class Running {
  public:
   // Not `counts`: the frame is part of another call, or nothing around it passes the role on. `passes`: it does so
   // itself from the beginning.
-  Running(cpython::Frame* frame, bool counts, bool passes = false) noexcept;
-  ~Running();
+  inline Running(cpython::Frame* frame, bool counts, bool passes = false) noexcept;
+  inline ~Running();
   Running(const Running&) = delete;
   Running& operator=(const Running&) = delete;
 
   // The innermost one of this thread, if it is of the frame; else null.
-  static Running* of(cpython::Frame* frame) noexcept;
+  static inline Running* of(cpython::Frame* frame) noexcept;
   // CPython runs the frame itself, or something else goes on in it.
   void set_in_cpython(bool is) noexcept { in_cpython_ = is; }
   // Its loops, once it has passed the role on and made a call; else null.
   InLoop* loops() const noexcept { return loops_.get(); }
+  // CPython runs the frame, which makes a call and has passed the role on: its turns are counted.
+  void note_call(PyThreadState* ts) noexcept {
+    if (makes_call(ts)) count_call(ts);
+  }
+  // It tries its loop, and makes the next frame.
+  bool tries_loop(PyThreadState* ts) const noexcept;
   // What the frame held goes on in this one.
   void move_to(cpython::Frame* frame) noexcept { frame_ = frame; }
 
  private:
   friend bool passes_on(PyThreadState*) noexcept;
-  friend bool tries_loop(PyThreadState*) noexcept;
   friend void note_turn() noexcept;
-  friend void note_call(PyThreadState*) noexcept;
   friend void note_engine_call(PyThreadState*) noexcept;
   friend void look_at_running() noexcept;
 
+  bool makes_call(PyThreadState* ts) const noexcept {
+    return code_ && in_cpython_ && cpython::current_frame(ts) == frame_;
+  }
+  void count_call(PyThreadState* ts) noexcept;
   InLoop* find_loops() noexcept;
   void pass(double time) noexcept;
-  void tell_driver() const noexcept;
+  void tell_if_driver() const noexcept;
 
   cpython::Frame* frame_;  // null: it does not count
-  Running* const outer_;
+  Running* outer_ = nullptr;
   bool in_cpython_ = false;
   uint64_t began_ = 0;  // frames of this thread before it
   uint32_t turns_ = 0;  // calls of roots that it made
@@ -77,17 +85,58 @@ class Unlooked {
   Running* const outer_;
 };
 
+void look_at_running() noexcept;
+
+// The calls that run on this thread.
+struct RunningCalls {
+  static constexpr uint64_t kGlance = 8;  // frames between two glances at the clock
+
+  Running* innermost = nullptr;
+  uint64_t frames = 0;
+  uint64_t before = 0;  // of them, at the last look
+  double looked = 0;    // when that was; 0: calls that run have run for no time
+};
+extern constinit thread_local RunningCalls running_calls;
+
+inline Running::Running(cpython::Frame* frame, bool counts, bool passes) noexcept : frame_(counts ? frame : nullptr) {
+  if (!counts) return;
+  RunningCalls& calls = running_calls;
+  outer_ = calls.innermost;
+  if (outer_ == nullptr) calls.looked = 0;
+  began_ = calls.frames;
+  calls.innermost = this;
+  if (passes) pass(now());
+}
+
+inline Running::~Running() {
+  if (frame_ == nullptr) return;
+  running_calls.innermost = outer_;
+  if (code_) tell_if_driver();
+}
+
+inline Running* Running::of(cpython::Frame* frame) noexcept {
+  Running* const innermost = running_calls.innermost;
+  return innermost != nullptr && innermost->frame_ == frame ? innermost : nullptr;
+}
+
 // A frame comes in while something is watched: what runs is looked at, if it is time.
-void note_frame() noexcept;
+inline void note_frame() noexcept {
+  RunningCalls& calls = running_calls;
+  if (++calls.frames % RunningCalls::kGlance == 0 && calls.innermost != nullptr) look_at_running();
+}
 // The call that makes the next frame passes the role on.
 bool passes_on(PyThreadState* ts) noexcept;
 bool is_comprehension(PyCodeObject* code) noexcept;  // its frame is part of the one that it stands in
 // A frame comes in, which a call that has passed the role on may have made: its turns are counted.
-void note_call(PyThreadState* ts) noexcept;
+inline void note_call(PyThreadState* ts) noexcept {
+  if (running_calls.innermost != nullptr) running_calls.innermost->note_call(ts);
+}
 // A root is called.
 void note_turn() noexcept;
 // A call that tries its loop makes the next frame.
-bool tries_loop(PyThreadState* ts) noexcept;
+inline bool tries_loop(PyThreadState* ts) noexcept {
+  return running_calls.innermost != nullptr && running_calls.innermost->tries_loop(ts);
+}
 // The call that has just ended, or is about to begin, computes gradients and does little else. Who makes it turns in a
 // loop of training steps, if it has passed the role on.
 void note_engine_call(PyThreadState* ts) noexcept;

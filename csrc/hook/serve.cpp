@@ -47,8 +47,6 @@ constexpr uint64_t kTimed = 64;
 // Seconds of replays after which other threads of the program have the GIL.
 constexpr double kTurn = 0.02;
 
-Stance g_stance = Stance::kOn;
-
 // The root whose guards are to be timed, and how long they took.
 struct Timing {
   int root = 0, repeats = 0;
@@ -176,12 +174,12 @@ void take_times(const Root& root, cpython::Frame* frame) {
 }
 
 bool records() noexcept {
-  return g_stance == Stance::kOn || g_stance == Stance::kVerify;
+  return stance() == Stance::kOn || stance() == Stance::kVerify;
 }
 
 // CPython has run the call, and its replay was compared with that. False: it is to be replayed.
 bool verified(Root& root, PyThreadState* ts, cpython::Frame* frame, PyObject** result) {
-  if (root.traces.empty() || !is_verified(root, g_stance == Stance::kVerify)) return false;
+  if (root.traces.empty() || !is_verified(root, stance() == Stance::kVerify)) return false;
   root.verification.since = 0;
   for (size_t i = 0; i < root.traces.size(); ++i) {
     const std::shared_ptr<Trace> trace = root.traces[i];
@@ -226,7 +224,7 @@ bool run_trace(Root& root, PyThreadState* ts, cpython::Frame* frame, PyObject** 
     const std::shared_ptr<Trace> trace = root.traces[place];
     Left left;
     left.varying = &root.varying;
-    left.compare_every = verified_each(root, g_stance == Stance::kVerify);
+    left.compare_every = verified_each(root, stance() == Stance::kVerify);
     left.range = range.empty() ? nullptr : &range;
     const double start = notes_replays() ? now() : 0;
     if (was_tried(frame, *trace) || !replay(*trace, ts, frame, result, &left)) continue;
@@ -249,7 +247,7 @@ bool is_wanted(Root& root, cpython::Frame* frame) {
 
 // The stance forbids recording.
 PyObject* not_recorded(const Root& root, PyThreadState* ts, cpython::Frame* frame) {
-  const bool fails = g_stance == Stance::kFailOnRecord;
+  const bool fails = stance() == Stance::kFailOnRecord;
   if (!fails && !root.asked.strict) return evaluate(root, ts, frame);
   std::string text = place_text(root.written.file, root.written.line, root.written.name) +
                      "this call would be recorded, and the stance is " +
@@ -349,7 +347,7 @@ PyObject* serve(const std::shared_ptr<Root>& root, PyThreadState* ts, cpython::F
     const double start = is_recorded ? computed() : 0;
     // Nobody reads why a function that nobody asked for is recorded again, and to find that takes as long as a recording.
     const bool is_told = is_asked_for(*root) || measures_savings() || logs(Channel::kRecompiles);
-    note_miss(*root, frame, (is_recorded && is_told) || root->asked.strict || g_stance == Stance::kFailOnRecord);
+    note_miss(*root, frame, (is_recorded && is_told) || root->asked.strict || stance() == Stance::kFailOnRecord);
     if (is_recorded) note_recording_cost(computed() - start);
   }
   if (!records()) return not_recorded(*root, ts, frame);
@@ -447,14 +445,6 @@ void time_guards(int root, int repeats) noexcept {
 
 GuardTimes guard_times() noexcept {
   return g_timing.times;
-}
-
-void set_stance(Stance stance) noexcept {
-  g_stance = stance;
-}
-
-Stance stance() noexcept {
-  return g_stance;
 }
 
 }  // namespace pijit

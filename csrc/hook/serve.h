@@ -14,8 +14,13 @@ enum class Stance : uint8_t {
   kFailOnRecord,  // a call that would be recorded raises StrictError instead
   kVerify,        // as kOn, and each replay is compared with CPython
 };
-void set_stance(Stance stance) noexcept;
-Stance stance() noexcept;
+inline constinit Stance stance_in_force = Stance::kOn;
+inline void set_stance(Stance stance) noexcept {
+  stance_in_force = stance;
+}
+inline Stance stance() noexcept {
+  return stance_in_force;
+}
 
 // Seconds that the guards of a trace took which let a call in: the first time, with the caches as the program left
 // them, and the mean of so many more times.

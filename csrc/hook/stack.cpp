@@ -3,14 +3,12 @@
 
 #include <pthread.h>
 
-#include <cstdint>
-
 namespace pijit {
-namespace {
 
-constexpr uintptr_t kReserve = 512 * 1024;
+constinit thread_local uintptr_t stack_reserve = 0;
 
-uintptr_t find_limit() noexcept {
+uintptr_t find_stack_reserve() noexcept {
+  constexpr uintptr_t kReserve = 512 * 1024;
   pthread_attr_t attributes;
   void* base = nullptr;
   size_t size = 0;
@@ -18,14 +16,6 @@ uintptr_t find_limit() noexcept {
   pthread_attr_getstack(&attributes, &base, &size);
   pthread_attr_destroy(&attributes);
   return reinterpret_cast<uintptr_t>(base) + (size > 4 * kReserve ? kReserve : size / 4);
-}
-
-}  // namespace
-
-bool near_stack_end() noexcept {
-  thread_local uintptr_t limit = 0;
-  if (limit == 0) limit = find_limit();
-  return reinterpret_cast<uintptr_t>(__builtin_frame_address(0)) < limit;
 }
 
 PyObject* without_hook(PyThreadState* ts, cpython::Frame* frame, int throwflag, cpython::FrameEval hook) {

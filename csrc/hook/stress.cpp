@@ -8,15 +8,9 @@
 namespace pijit {
 namespace {
 
-uint32_t g_words = 0;
-
 constexpr char kPackage[] = "pijit";
 
 }  // namespace
-
-uint32_t& stress_words() noexcept {
-  return g_words;
-}
 
 bool is_own_python(cpython::Frame* frame) noexcept {
   PyObject* globals = cpython::globals(frame);

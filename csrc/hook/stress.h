@@ -24,7 +24,10 @@ enum class Stress : uint32_t { kRecordAll = 1, kObserve = 2, kExits = 4, kFaults
 inline constexpr size_t kStressRoots = 16;
 inline constexpr uint32_t kObservedCalls = 3;
 
-uint32_t& stress_words() noexcept;
+inline uint32_t& stress_words() noexcept {
+  static constinit uint32_t words = 0;
+  return words;
+}
 inline bool stresses(Stress word) noexcept {
   return (stress_words() & static_cast<uint32_t>(word)) != 0;
 }

@@ -11,16 +11,14 @@
 namespace pijit {
 namespace {
 
-constexpr uint64_t kCallsOfWindow = 32'768;  // calls
-// Seconds that a call takes more, where programs call many functions: Lightning makes 430,000 calls a second and takes a
-// tenth longer. For f(x) in a loop it is less than half of that, since all that the hook reads is in the cache.
-constexpr double kLossOfCall = 200e-9;
+// Seconds that a call takes more, where programs call many functions. For f(x) in a loop it is less than half of that,
+// since all that the hook reads is in the cache.
+constexpr double kLossOfCall = 60e-9;
 constexpr double kLossAtFirst = 0.05;  // seconds that may be lost beside the share
 constexpr double kKeptGain = 1;        // seconds of gains that later losses may use up
 constexpr double kLongestRest = 10;    // seconds of one rest
 
 uint64_t g_hook_share = 3;
-uint64_t g_calls_of_window = 0;
 double g_gained_in_window = 0;  // in this window
 double g_gained = 0;            // before it
 double g_rest = 0;              // seconds of the last rest; 0: a window has gained since
@@ -48,13 +46,9 @@ double all_gains() noexcept {
   return g_gained + g_gained_in_window;
 }
 
-bool is_window_over() noexcept {
-  return ++g_calls_of_window >= kCallsOfWindow;
-}
-
 double weigh_hook() noexcept {
-  const double lost = kLossOfCall * static_cast<double>(g_calls_of_window) - g_gained_in_window;
-  g_calls_of_window = 0;
+  const double lost = kLossOfCall * static_cast<double>(calls_of_window) - g_gained_in_window;
+  calls_of_window = 0;
   g_gained += std::exchange(g_gained_in_window, 0);
   if (g_hook_share == 0) return 0;
   const double time = process_seconds();

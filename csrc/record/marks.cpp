@@ -67,6 +67,7 @@ bool set_mark(PyObject* thing, Mark mark, std::string reason) {
   Ref callback = address ? Ref::steal(PyCFunction_New(&g_on_death, address.get())) : Ref();
   Ref weak = callback ? Ref::steal(PyWeakref_NewRef(thing, callback.get())) : Ref();
   if (!weak) return false;
+  marks_set += 1;
   g_left_alone = g_left_alone || mark == Mark::kSkip || mark == Mark::kOpaque;
   g_objects += !PyFunction_Check(thing) && !PyModule_Check(thing);
   Marked row{mark, std::move(reason), std::move(weak)};

@@ -30,6 +30,8 @@ bool set_mark(PyObject* thing, Mark mark, std::string reason);
 // The mark of a call of the function whose first argument is `first` (null: none, or unknown). Costs nothing where
 // nothing is marked. A null function: kNone.
 Mark mark_of_call(PyObject* function, PyObject* first) noexcept;
+// How many marks have been set so far.
+inline constinit uint32_t marks_set = 0;
 // Something is or was marked that frames are looked at for: kSkip or kOpaque.
 bool any_left_alone() noexcept;
 // As mark_of_call, of a frame that has not begun, where that is to be left alone.

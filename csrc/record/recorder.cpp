@@ -37,9 +37,6 @@
 namespace pijit {
 namespace {
 
-// Read at every event: one word of static thread-local storage.
-thread_local Recorder* t_active __attribute__((tls_model("initial-exec"))) = nullptr;
-
 // What cpython/events.h hears.
 struct Listener {
   static bool listens() { return t_active != nullptr && t_active->live(); }
@@ -63,9 +60,7 @@ bool binds_method(const ShadowFrame& frame) {
 
 }  // namespace
 
-Recorder* active_recorder() noexcept {
-  return t_active;
-}
+constinit thread_local Recorder* t_active = nullptr;
 
 PutAside::PutAside()
     : recorder_(std::exchange(t_active, nullptr)),

@@ -129,7 +129,10 @@ class Recorder final : public RecordApi, public Kernel, public Owners {
 };
 
 // The recorder of this thread that is watching now, or null.
-Recorder* active_recorder() noexcept;
+extern constinit thread_local Recorder* t_active;
+inline Recorder* active_recorder() noexcept {
+  return t_active;
+}
 
 // Cells and free variables, which CPython sets up without events.
 void run_prologue(Recorder& recorder, ShadowFrame& shadow);

@@ -144,6 +144,36 @@ for x in (None, None, None, X, X, X, X): f(x)
         names = at_module_level(source.format("opaque"))
         assert report(names["f"]) == report(names["g"]) == {}
 
+    def test_opaque_once_it_has_been_left_alone(self) -> None:
+        """A function without operators is not looked at any more: a mark that comes later counts all the same."""
+        source = """
+def g(x): return x + x
+def f(x): return None if x is None else g(x)
+def other(x): return None if x is None else g(x)
+for turn in range(9): f(None), other(None)
+pijit.{}(f)
+for turn in range(5): {}(X)
+"""
+        assert report(at_module_level(source.format("opaque", "f"))["g"]) == {}
+        assert report(at_module_level(source.format("opaque", "other"))["g"])["replays"] == 3
+        assert report(at_module_level(source.format("skip", "f"))["g"])["replays"] == 3
+
+    def test_another_function_of_the_same_code_is_opaque(self) -> None:
+        names = at_module_level(
+            """
+def make(g):
+    def f(x): return None if x is None else g(x)
+    return f
+def g(x): return x + x
+def h(x): return x + x
+f, opaque = make(g), pijit.opaque(make(h))
+for turn in range(9): f(None), opaque(None)
+for turn in range(5): f(X), opaque(X)
+"""
+        )
+        assert report(names["g"])["replays"] == 3
+        assert report(names["h"]) == {}
+
     def test_skipped_later(self) -> None:
         names = at_module_level("def f(x): return x + x\nfor turn in range(5): f(X)")
         assert report(names["f"])["replays"] == 3

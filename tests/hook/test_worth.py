@@ -69,11 +69,11 @@ exec("for k in range(50): step(X + k)")   # there are roots
 many(100)
 total = sum(range(150_000_000))           # seconds in which no Python function is called
 x, thousands = X, 0
-while not _core.hook_rests() and thousands < 5000:
+while not _core.hook_rests() and thousands < 15000:
     many(20)
     x = x + 1
     thousands += 20
-print(total == 150_000_000 * 149_999_999 // 2, torch.equal(x, X + thousands // 20), thousands < 500)
+print(total == 150_000_000 * 149_999_999 // 2, torch.equal(x, X + thousands // 20), thousands < 1500)
 """
 
 

@@ -595,6 +595,7 @@ PyObject* Replay::end(const Node& node, Outcome outcome, Left* left) {
     trace_->exits += 1;
     left->trace = trace_;
     left->node = static_cast<uint32_t>(&node - trace_->nodes.data());
+    if (node.op == Op::kEpoch && left->explains) left->why = explain_miss(*trace_, trace_->epochs[node.aux], regs_);
     if (node.op == Op::kEpoch && left->varying != nullptr) {
       const Epoch& epoch = trace_->epochs[node.aux];
       left->varying->begin_call();

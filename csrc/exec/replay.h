@@ -69,6 +69,8 @@ struct Left {
   uint64_t compare_every = 0;          // of so many turns of a plan one is compared with native replay; 0: none
   const std::string* range = nullptr;  // how a profiler shows the replay; null: none is on
   bool learned = false;                // `varying` took some in
+  bool explains = false;               // `why` is asked for
+  std::string why;                     // of an epoch: the guard that did not hold, with both values
 };
 
 // Under stress: at which exit point replays leave; kAnywhere: each replay of a trace at another one, spread evenly.

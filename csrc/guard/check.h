@@ -61,5 +61,6 @@ bool check_guard(const Trace& trace, const Guard& guard, Reg* regs, Mismatch* wh
 // Which guard does not hold, in words, with both values; empty if all hold. Checks again, so registers are written.
 // `start` is the function or object that the trace belongs to, which is alive.
 std::string explain_miss(const Trace& trace, PyObject* start, Reg* regs);
+std::string explain_miss(const Trace& trace, const Epoch& epoch, Reg* regs);
 
 }  // namespace pijit

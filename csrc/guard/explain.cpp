@@ -232,23 +232,39 @@ std::string Explanation::text() const {
   return mismatch();
 }
 
+// Of guards that are checked together.
+struct Together {
+  StateGuard* state;
+  size_t first, count;
+  InputGuards* tensors;
+};
+
+std::string explain(const Trace& trace, const Together& guards, ObjectSet* alive, Reg* regs) {
+  if (guards.state != nullptr && !guards.state->check()) return guards.state->explain();
+  for (size_t i = guards.first; i < guards.first + guards.count; ++i) {
+    const Guard& guard = trace.guards[i];
+    Mismatch mismatch;
+    if (!check_guard(trace, guard, regs, &mismatch)) return Explanation(trace, guard, regs, *alive, mismatch).text();
+    note_alive(trace, guard, alive);
+  }
+  if (guards.tensors == nullptr || guards.tensors->check(regs)) return "";
+  Val source;
+  const std::string text = guards.tensors->explain(regs, &source);
+  PyCodeObject* written = trace.inputs > 0 ? written_code(trace, regs[0].object) : nullptr;
+  return Printer(trace, false, alive, written).source(source) + ": " + text;
+}
+
 }  // namespace
 
 std::string explain_miss(const Trace& trace, PyObject* start, Reg* regs) {
-  if (trace.state != nullptr && !trace.state->check()) return trace.state->explain();
   ObjectSet alive;
   if (start != nullptr) alive.insert(start);
-  for (size_t i = 0; i < trace.entry_guards(); ++i) {
-    const Guard& guard = trace.guards[i];
-    Mismatch mismatch;
-    if (!check_guard(trace, guard, regs, &mismatch)) return Explanation(trace, guard, regs, alive, mismatch).text();
-    note_alive(trace, guard, &alive);
-  }
-  if (trace.tensors == nullptr || trace.tensors->check(regs)) return "";
-  Val source;
-  const std::string text = trace.tensors->explain(regs, &source);
-  PyCodeObject* written = trace.inputs > 0 ? written_code(trace, regs[0].object) : nullptr;
-  return Printer(trace, false, &alive, written).source(source) + ": " + text;
+  return explain(trace, {trace.state.get(), 0, trace.entry_guards(), trace.tensors.get()}, &alive, regs);
+}
+
+std::string explain_miss(const Trace& trace, const Epoch& epoch, Reg* regs) {
+  ObjectSet alive;
+  return explain(trace, {epoch.state.get(), epoch.first, epoch.count, epoch.tensors.get()}, &alive, regs);
 }
 
 }  // namespace pijit

@@ -38,7 +38,7 @@ void note_exit(Root& root, const Left& left) {
     const Node& node = trace.nodes[left.node];
     const Printer printer(trace, false);
     log_line(Channel::kExits, "exit " + root.written.name + ": a replay went on in CPython at " + printer.node(node) +
-                                  ", " + printer.site(node.site));
+                                  ", " + printer.site(node.site) + (left.why.empty() ? "" : ": " + left.why));
   }
   if (root.is_entry() || left.native || trace.exits % limits().exits != 0 || 2 * trace.exits < trace.replays) return;
   StopInfo cause;

@@ -226,6 +226,7 @@ bool run_trace(Root& root, PyThreadState* ts, cpython::Frame* frame, PyObject** 
     left.varying = &root.varying;
     left.compare_every = verified_each(root, stance() == Stance::kVerify);
     left.range = range.empty() ? nullptr : &range;
+    left.explains = logs(Channel::kExits);
     const double start = notes_replays() ? now() : 0;
     if (was_tried(frame, *trace) || !replay(*trace, ts, frame, result, &left)) continue;
     if (notes_replays()) note_event(root, Happened::kEachReplay, now() - start);

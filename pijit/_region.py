@@ -9,10 +9,9 @@ from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any
 
-from pijit import _core
+from pijit import _backend_names, _core
 from pijit._config import OFF
 from pijit.api import market_for
-from pijit.compilers import registered_as
 from pijit.errors import UsageError
 
 
@@ -81,7 +80,8 @@ def region(backend: str | Sequence[str], *, options: Mapping[str, Any] | None = 
     given = dict(options) if isinstance(options, Mapping) else options
     try:
         names = (backend,) if isinstance(backend, str) else tuple(backend)
-        key = (isinstance(backend, str), names, tuple((given or {}).items()), *map(registered_as, names))
+        functions = map(_backend_names.registered.get, names)
+        key = (isinstance(backend, str), names, tuple((given or {}).items()), *functions)
         if (known := _regions.get(key)) is not None:
             return known
     except (TypeError, AttributeError):  # what cannot be a key is either wrong, or made anew each time

@@ -21,7 +21,7 @@ from pijit.compilers.registered import Function, OfPackage, Registered
 from pijit.errors import BackendError, UsageError
 
 __all__ = ["EXACT", "OWN", "USUAL", "Backend", "Backends", "Options", "Plan", "Tolerance", "backends", "get", "names",
-           "register_backend", "registered_as"]  # fmt: skip
+           "register_backend"]  # fmt: skip
 
 
 def get(name: str) -> Backend:
@@ -40,11 +40,6 @@ def get(name: str) -> Backend:
     if name == "auto":
         raise BackendError("backend 'auto' asks all compilers that are installed; it stands alone")
     raise BackendError(f"no backend is called {name!r}{nearest(str(name), names())}")
-
-
-def registered_as(name: str) -> Registered | None:
-    """What the program has registered under this name last."""
-    return _backend_names.registered.get(name)
 
 
 def _of_package(point: EntryPoint) -> Backend:

@@ -14,9 +14,8 @@ from pijit import _core
 from pijit._config import TROUBLE, config
 from pijit._usage_errors import closest
 from pijit._version import __version__
-from pijit.compilers import backends
 from pijit.errors import ConfigError, PijitError
-from pijit.tools import doctor, program, report_file, tables
+from pijit.tools import program, tables
 
 if TYPE_CHECKING:
     import argparse
@@ -159,6 +158,8 @@ def _run(rest: list[str]) -> int:
         print(f"pijit: there is no subcommand {rest[0]}{near}", file=sys.stderr)
     run, what, rest = _program(rest)
     for option, file in asked:
+        from pijit.tools import report_file
+
         try:
             report_file.at_exit(file, in_full=option == "--explain")
         except OSError as error:
@@ -244,7 +245,27 @@ def _devices() -> str:
     return devices.listing()
 
 
+def _environment() -> str:
+    from pijit.tools import doctor
+
+    return doctor.environment()
+
+
+def _demo() -> str:
+    from pijit.tools import doctor
+
+    return doctor.demo()
+
+
+def _backends() -> str:
+    from pijit.compilers import backends
+
+    return str(backends())
+
+
 def _doctor(asked: "argparse.Namespace") -> int:
+    from pijit.tools import doctor
+
     checks = doctor.checks()
     print("\n".join(map(str, checks)))
     return 0 if all(check.good for check in checks) else 1
@@ -296,13 +317,13 @@ COMMANDS = {
         "what...",
         "info, clear, verify, or explain and the name of a function",
     ),
-    "env": _Command("versions, options and variables, to put into a bug report", _show(doctor.environment)),
-    "demo": _Command("a small model recorded and replayed, beside plain Python", _show(doctor.demo)),
+    "env": _Command("versions, options and variables, to put into a bug report", _show(_environment)),
+    "demo": _Command("a small model recorded and replayed, beside plain Python", _show(_demo)),
     "ops": _Command("the operations of a trace", _show(tables.ops)),
     "guards": _Command("what is checked before a trace is replayed", _show(tables.guards)),
     "aborts": _Command("why recordings stop, and why functions are left to CPython", _show(tables.aborts)),
     "passes": _Command("what simplifies a graph before it is compiled", _show(tables.passes)),
-    "backends": _Command("the compilers, and what makes them usable", _show(lambda: str(backends()))),
+    "backends": _Command("the compilers, and what makes them usable", _show(_backends)),
     "devices": _Command("what --device and --single-process change", _show(_devices)),
     "options": _Command("the options of pijit.config, their variables and values", _show(tables.options)),
     "help": _Command("what a code in a message means, and what to try", _help, "code", "such as PJ203"),

@@ -86,6 +86,7 @@ LATE = {
     "_formats.stablehlo.lower": "it imports JAX",
     "graph.forms.mindspore_array": "it imports MindSpore",
     "compilers._gradient_plans": "it imports torch",
+    "compilers": "only the subcommand `backends` lists them",
     "compilers.market": "only what is compiled needs threads, queues and processes",
     "_profile": "only a run with a profile needs it",
     "_verify": "only what is verified is compared",
@@ -93,8 +94,10 @@ LATE = {
     "devices": "only a program that is moved needs it",
     "tools.build": "only the subcommand `build` needs it",
     "tools.chrome_trace": "only a report of this form needs it",
+    "tools.doctor": "only its own subcommand, `env` and `demo` need it",
     "tools.kept": "only the subcommand `cache` needs it",
     "tools.page": "only a report of this form needs it",
+    "tools.report_file": "only a run with a report needs it",
 }
 
 

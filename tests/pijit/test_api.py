@@ -6,6 +6,7 @@ import gc
 import inspect
 import os
 import pickle
+import subprocess
 import sys
 import weakref
 
@@ -391,6 +392,32 @@ def test_the_public_names():
     assert all(hasattr(pijit, name) for name in pijit.__all__)
     assert callable(pijit.traces)
     assert "pijit.traces" in sys.modules
+
+
+def test_what_only_graphs_and_compilers_need_is_imported_late() -> None:
+    code = """
+import sys, pijit
+late = [name for name in sys.modules if name.startswith(("pijit.graph", "pijit.compilers", "pijit.passes"))]
+assert not late, late
+assert callable(pijit.traces) and pijit.graph.capture and pijit.compilers.OWN and pijit.passes and pijit.tools
+assert callable(pijit.traces)
+from pijit import Report, Verification, backends, bundle, explain, export, formats
+from pijit import register_backend, register_lowering, register_pass, register_replacement, verify
+assert pijit.export is export and "export" in vars(pijit)
+try:
+    pijit.exprot
+except AttributeError as error:
+    assert str(error) == "module 'pijit' has no attribute 'exprot'", error
+else:
+    raise AssertionError
+try:
+    from pijit import exprot
+except ImportError as error:
+    assert "exprot" in str(error), error
+else:
+    raise AssertionError
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_tab_completes_public_names_alone():

@@ -20,7 +20,7 @@ bool scalars_equal(PyObject* a, PyObject* b) noexcept {
 }
 
 bool keys_equal(PyObject* a, PyObject* b) noexcept {
-  if (!PyTuple_CheckExact(a) || !PyTuple_CheckExact(b))
+  if (!is_tuple_key(a) || !is_tuple_key(b))
     return scalars_equal(a, b) || (is_value_type(Py_TYPE(a)) && equal_values(a, b));
   if (PyTuple_GET_SIZE(a) != PyTuple_GET_SIZE(b)) return false;
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(a); ++i)
@@ -31,12 +31,18 @@ bool keys_equal(PyObject* a, PyObject* b) noexcept {
 bool is_native_key(PyObject* key) noexcept {
   if (is_scalar(key)) return true;
   PyTypeObject* type = Py_TYPE(key);
-  if (type == &PyTuple_Type) {
+  if (is_tuple_key(key)) {
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(key); ++i)
       if (!is_native_key(PyTuple_GET_ITEM(key, i))) return false;
     return true;
   }
   return type == &PyFunction_Type || type == &PyCFunction_Type || is_value_type(type) || is_address_key(key);
+}
+
+bool is_tuple_key(PyObject* key) noexcept {
+  PyTypeObject* type = Py_TYPE(key);
+  return type == &PyTuple_Type || (PyTuple_Check(key) && type->tp_hash == PyTuple_Type.tp_hash &&
+                                   type->tp_richcompare == PyTuple_Type.tp_richcompare);
 }
 
 bool is_address_key(PyObject* key) noexcept {
@@ -67,7 +73,7 @@ bool is_lasting_key(PyObject* key) noexcept {
 
 bool same_key(PyObject* a, PyObject* b) noexcept {
   if (a == b || Py_TYPE(a) != Py_TYPE(b)) return a == b;
-  if (!PyTuple_CheckExact(a)) return same_scalar(a, b) || (is_value_type(Py_TYPE(a)) && equal_values(a, b));
+  if (!is_tuple_key(a)) return same_scalar(a, b) || (is_value_type(Py_TYPE(a)) && equal_values(a, b));
   if (PyTuple_GET_SIZE(a) != PyTuple_GET_SIZE(b)) return false;
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(a); ++i)
     if (!same_key(PyTuple_GET_ITEM(a, i), PyTuple_GET_ITEM(b, i))) return false;

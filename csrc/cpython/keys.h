@@ -10,10 +10,12 @@ namespace pijit::cpython {
 bool scalars_equal(PyObject* a, PyObject* b) noexcept;
 // Equality of two native keys.
 bool keys_equal(PyObject* a, PyObject* b) noexcept;
-// A key whose hash and equality run no Python: a scalar, a tuple of native keys, a value of a type of C such as
-// torch.device, or an object with the hash and equality of `object`.
+// A key whose hash and equality run no Python: a scalar, a tuple (is_tuple_key) of native keys, a value of a type of C
+// such as torch.device, or an object with the hash and equality of `object`.
 bool is_native_key(PyObject* key) noexcept;
-// Such an object: its hash is its address, and it equals nothing but itself.
+// A tuple, or an object of a class that compares and hashes as tuples do, such as torch.Size.
+bool is_tuple_key(PyObject* key) noexcept;
+// An object with those of `object`: its hash is its address, and it equals nothing but itself.
 bool is_address_key(PyObject* key) noexcept;
 // Whether a set has a native key of this hash: 1, 0; -1: it has one of this hash that only code of Python can compare.
 // Nothing is looked for in a key that is no scalar, and it may be dead.

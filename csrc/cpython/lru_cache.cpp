@@ -50,7 +50,8 @@ PyTypeObject* lru_cache_type() noexcept {
 
 LruCache lru_cache_of(PyObject* function) noexcept {
   const auto* layout = reinterpret_cast<Layout*>(function);
-  return {layout->results, offsetof(Layout, results), layout->typed != 0, layout->maxsize > 0, layout->maxsize == 0};
+  return {layout->results,     offsetof(Layout, results), layout->typed != 0,
+          layout->maxsize > 0, layout->maxsize == 0,      layout->mark};
 }
 
 PyObject* cached_function(PyObject* function) noexcept {

@@ -14,6 +14,7 @@ struct LruCache {
   bool typed;                 // the classes of arguments are part of the key
   bool bounded;               // what the dict has is a link, which has the result
   bool empty;                 // it keeps nothing
+  PyObject* mark;             // stands in a key before what has names
 };
 LruCache lru_cache_of(PyObject* function) noexcept;
 // What such a function computes with, borrowed.

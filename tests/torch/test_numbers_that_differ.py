@@ -247,6 +247,22 @@ def a_cached_function_of_a_number() -> Program:
 
 
 @program()
+def a_cached_function_of_a_shape() -> Program:
+    """As einops does it: what is made of a shape is remembered by the shape, and by names."""
+    model = net()
+
+    @functools.lru_cache(maxsize=64)
+    def reshaped(shape: torch.Size, axes: tuple[tuple[str, int], ...], *, last: int) -> list[int]:
+        return [-1, shape[0] * dict(axes)["k"], last]
+
+    def step(x: torch.Tensor, **axes: int) -> Any:
+        y = model(x).detach()
+        return y.reshape(reshaped(x.shape, tuple(axes.items()), last=y.shape[-1])).sum(0)
+
+    return lambda x: (step(x, k=1), reshaped.cache_info()), lambda i: (torch.full((3 + i, 3), i / 7),)
+
+
+@program()
 def sizes() -> Program:
     model = net()
 

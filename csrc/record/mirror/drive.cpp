@@ -49,7 +49,8 @@ bool Drive::settled(Invoke outcome) noexcept {
 
 bool Drive::leave(Invoke outcome) noexcept {
   Pending& pending = frame_.pending;
-  if (outcome != Invoke::kStarted || !recorder_.live() || deferred_ != nullptr || depth_ > 0) return false;
+  if (outcome != Invoke::kStarted || !recorder_.live() || deferred_ != nullptr || depth_ > 0 || has_put_off())
+    return false;
   const bool enters = pending.expects_frame();
   if (!enters && !pending.ignores_frames && !pending.is<Asking>() && pending.finish == nullptr) return false;
   pending.pops = pops_;
@@ -82,6 +83,13 @@ void Drive::run() {
   while (next_ && state_ == State::kRunning && recorder_.live()) std::exchange(next_, nullptr).resume();
 }
 
+// False: stopped.
+bool Drive::catch_up() {
+  for (const auto& work : std::exchange(put_off_, {}))
+    if (!work()) return false;
+  return true;
+}
+
 // What follows when no task can go on: the drive waits, or it is over and gone.
 Invoke Drive::end() {
   if (recorder_.live() && state_ == State::kRunning && waiting_) {
@@ -89,7 +97,7 @@ Invoke Drive::end() {
     return Invoke::kStarted;
   }
   const DrivePointer self = std::move(frame_.drive);
-  if (!recorder_.live()) return Invoke::kStopped;
+  if (!recorder_.live() || (state_ != State::kUnknown && !catch_up())) return Invoke::kStopped;
   switch (state_) {
     case State::kUnknown:
       frame_.pending = Pending();
@@ -114,6 +122,12 @@ Invoke Drive::end() {
   if (then_ == Then::kSend) pending.y = returned_;
   pending.finish = finish_;
   return Invoke::kStarted;
+}
+
+Drive* outermost_drive(Recorder& recorder) noexcept {
+  for (const auto& frame : recorder.frames)
+    if (frame->drive) return frame->drive.get();
+  return nullptr;
 }
 
 Invoke drive(Recorder& recorder, ShadowFrame& frame, Driven function, const Arguments& args, int pops, Then then) {

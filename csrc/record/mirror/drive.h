@@ -14,7 +14,9 @@
 #pragma once
 #include <algorithm>
 #include <coroutine>
+#include <functional>
 #include <utility>
+#include <vector>
 
 #include "record/recorder.h"
 
@@ -126,6 +128,11 @@ class Drive : public FromPool {
   }
   void leave_repr() noexcept { repr_.pop_back(); }
 
+  // What is to be done when the instruction is complete, and not before: in a frame that C code has called a replay can
+  // only go back to where the instruction begins.
+  void put_off(std::function<bool()> work) { put_off_.push_back(std::move(work)); }
+  bool has_put_off() const noexcept { return !put_off_.empty(); }
+
   void next(std::coroutine_handle<> task) noexcept { next_ = task; }
   Invoke start(Driven function, const Arguments& args);
   void go_on();  // the inner call is over
@@ -134,6 +141,7 @@ class Drive : public FromPool {
   bool settled(Invoke outcome) noexcept;
   void run();
   Invoke end();
+  bool catch_up();
 
   enum class State : uint8_t { kRunning, kUnknown, kRaises, kPassesOn, kLeft };
   Recorder& recorder_;
@@ -152,6 +160,7 @@ class Drive : public FromPool {
   Arguments deferred_args_;
   int depth_ = 0;  // tasks under way that an inner call reached
   Vals repr_;      // containers, the innermost last
+  std::vector<std::function<bool()>> put_off_;
 };
 
 template <class T>
@@ -181,6 +190,9 @@ void Task<T>::await_suspend(std::coroutine_handle<> caller) noexcept {
   handle_.promise().caller = caller;
   handle_.promise().drive.next(handle_);
 }
+
+// Of the outermost frame that drives C code; null: none does.
+Drive* outermost_drive(Recorder& recorder) noexcept;
 
 // Runs a driven C callable as what the instruction does. Inside a drive it becomes part of that. A null result ends the
 // loop of kNext, or what kSend asks.

@@ -79,6 +79,8 @@ void Restart::keep_only(Val item) {
 
 bool Restart::is_possible() const {
   const Trace& trace = recorder_.trace();
+  const Drive* const outermost = outermost_drive(recorder_);
+  if (outermost != nullptr && outermost->has_put_off()) return false;
   if (operand_ < 0 || !asks_ || trace.clock != time_ || recorder_.heap.lasting != lasting_) return false;
   for (size_t i = nodes_; i < trace.nodes.size(); ++i)
     if (!is_repeatable(trace.nodes[i])) return false;

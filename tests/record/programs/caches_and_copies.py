@@ -142,6 +142,143 @@ def state():
     return entry.cache_info(), list(made)
 
 
+# %% cached_calls_with_names: order = (1, 2) -> (3, 4); change recipe("x", names=("a",), ndim=7)
+from functools import lru_cache
+
+
+class Recipe:
+    def __init__(self, text, ndim):
+        self.text, self.ndim = text, ndim
+
+
+@lru_cache(maxsize=4)
+def recipe(text, *, names, ndim=0):
+    made.append((text, names, ndim))
+    return Recipe(text, ndim)
+
+
+@lru_cache(maxsize=3)
+def cooked(recipe, sizes, rest=()):
+    made.append((recipe.text, sizes, rest))
+    return [recipe.text, *sizes, rest]
+
+
+made = []
+
+
+def f(**axes):
+    first = recipe("a b", names=tuple(axes), ndim=len(order))
+    again = recipe("a b", ndim=len(order), names=tuple(axes))
+    other = recipe("c", names=())
+    return (
+        first is again,
+        first is recipe("a b", names=("h", "w"), ndim=2),
+        other.ndim,
+        cooked(first, order, rest=tuple(axes.items())),
+        cooked(other, (*order, 0)),
+        cooked(other, sizes=(*order, 0)),
+    )
+
+
+def call():
+    return f(h=1, w=2), len(made)
+
+
+def undo():
+    recipe.cache_clear()
+    cooked.cache_clear()
+
+
+def state():
+    return list(made), recipe.cache_info(), cooked.cache_info()
+
+
+# %% cached_calls_of_named_tuples: order = (1, 2) -> (3, 4)
+from collections import namedtuple
+from functools import lru_cache
+
+Point = namedtuple("Point", "x y")
+
+
+class Loud(tuple):
+    def __hash__(self):
+        made.append("hash")
+        return 7
+
+
+@lru_cache(maxsize=8)
+def norm(point, scale=1):
+    made.append((point, scale))
+    return [type(point).__name__, (point[0] ** 2 + point[1] ** 2) * scale]
+
+
+made = []
+
+
+def f():
+    return (
+        norm(Point(*order)),
+        norm(Point(order[0], y=order[1]), scale=2),
+        norm(tuple(order)),
+        norm(Loud(order)),
+        norm((Point(*order), 3)[0]),
+        norm(Point(1.0, True)),
+        norm(Point(1, 1)),
+    )
+
+
+def state():
+    return list(made), norm.cache_info()
+
+
+# %% cached_calls_within_c_functions: leaves; k = 2 -> 3; stop = 9 -> 2; change two(7)
+from functools import lru_cache, reduce
+
+
+@lru_cache(maxsize=3)
+def two(n, *, by=2):
+    made.append(n)
+    return n * by
+
+
+@lru_cache(maxsize=2)
+def size(pair, more=()):
+    made.append((pair, more))
+    return [*pair, *more]
+
+
+made = []
+
+
+def f(xs):
+    a, b, c = map(lambda t: t * two(k) + two(1, by=3), xs)
+    best = sorted(xs, key=lambda t: (two(k), -t)), max(xs, key=lambda t: size((t > 1, k))[0])
+    total = sum(map(lambda t: two(1, by=3) if t < stop else t // (t - stop), xs))
+    nested = list(map(lambda t: reduce(lambda p, q: p + q * two(k), [t, t], 0), xs))
+    return a, b, c, best, total, nested, two.cache_info(), size.cache_info()
+
+
+def call():
+    try:
+        return f([3, 1, 2])
+    except ZeroDivisionError as error:
+        return str(error), two.cache_info(), size.cache_info()
+
+
+def undo():
+    two.cache_clear()
+    size.cache_clear()
+
+
+def state():
+    order = []
+    for n in (1, 2, 3, 7):
+        before = two.cache_info().misses
+        two(n)
+        order.append(two.cache_info().misses - before)
+    return list(made), two.cache_info(), size.cache_info(), order
+
+
 # %% cached_calls_of_many_keys: stops; k = 3 -> "x" -> 4
 from functools import lru_cache
 

@@ -30,7 +30,6 @@ constexpr ForeignRow kForeignRows[] = {
     {"torch._C.DisableTorchFunctionSubclass.__exit__", ForeignCall::kIdle},
     {"torch._C._stash_obj_in_tls", ForeignCall::kIdle},
     {"torch._C._remove_obj_from_tls", ForeignCall::kIdle},
-    {"torch._C._dynamo.compiled_autograd.set_autograd_compiler", ForeignCall::kIdle},
     {"contextvars.copy_context", ForeignCall::kIdle},
     {"torch._C._ImperativeEngine.run_backward", ForeignCall::kBackward},
     {"torch.utils.checkpoint._CheckpointFrame", ForeignCall::kIdle},

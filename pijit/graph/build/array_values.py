@@ -16,6 +16,7 @@ import importlib.util
 import operator
 import sys
 import warnings
+import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -77,7 +78,8 @@ class Arrays:
     """
 
     def __init__(self, builder: Any, rule_of: Callable[[Any], tuple[Any, bool]]) -> None:
-        self.builder, self._rule_of = builder, rule_of
+        # The builder has this object, and what it holds, such as the place of a segment, dies with it at once.
+        self.builder, self._rule_of = weakref.proxy(builder), rule_of
         self.row: Mapping[str, Any] = {}  # of the trace, at work
         self.examples: dict[str, Any] = {}  # by the name of a value: what NumPy has there
         self._numbers: dict[str, Any] = {}

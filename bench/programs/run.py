@@ -60,9 +60,9 @@ Written by hand, from `--report` and `PIJIT_LOG=record,recompiles,exits`, for ru
   0.2 s of 2.5 (torchrl, torchsde). Each iterator of a DataLoader is a root of its own with two recordings: 0.1 s of 2
   (tabular_mlp).
 - **The hook.** An empty Python call takes about twice as long under it, a third of which is CPython's own. Programs
-  that call much outside of replays lose by that, and no recording shows it. Where calls lose more than replays are thought to gain, the hook goes out for seconds at a time: then a run
-  loses a twentieth at first and less later. What replays gain is known from a few calls that were compared, with an
-  error: where gain and loss are near each other some runs stay in and others do not.
+  that call much outside of replays lose by that, and no recording shows it. Where calls lose more than replays are
+  thought to gain, the hook goes out for seconds at a time. What replays gain is known from a few calls that were
+  compared, with an error: where gain and loss are near each other some runs stay in and others do not.
 - **Replays that are left.** skorch copies a history that grows; pyro reads a stack of contexts, which the trace itself
   has filled, behind an opaque call: every replay of `svi` is left there.
 - **Opaque calls.** Samplers of random numbers in C, NumPy and environments; torch's engine of autograd, where somebody

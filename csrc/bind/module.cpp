@@ -117,7 +117,8 @@ std::string py_trace_text(int id, size_t index) {
 void py_reset(int id) {
   wake_hook();
   if (id >= 0) return reset_root(*root_or_raise(id));
-  for (auto& root : all_roots()) reset_root(*root);
+  const std::vector<std::shared_ptr<Root>> roots = all_roots();  // what dies meanwhile takes itself off the list
+  for (auto& root : roots) reset_root(*root);
   forget_entries();
   stats() = Stats();
 }

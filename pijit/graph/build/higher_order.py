@@ -12,6 +12,7 @@ was there before the call.
 import functools
 import gc
 import sys
+import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -70,9 +71,14 @@ class Called:
     def may_hold(self) -> Callable[[Any], bool]:
         """Whether what is traced may have a tensor for a constant: it is there for good, or tracing makes it."""
         tensor = sys.modules["torch"].Tensor
-        there = {id(each) for each in gc.get_objects() if issubclass(type(each), tensor)}  # of proxies, their own class
+        # Of proxies, their own class. What dies meanwhile may have its address taken by a tensor that tracing makes.
+        there = {id(each): weakref.ref(each) for each in gc.get_objects() if issubclass(type(each), tensor)}
         own = self.own | {id(each) for each in self._closed_over()}
-        return lambda tensor: id(tensor) not in there or id(tensor) in own
+
+        def is_there(tensor: Any) -> bool:
+            return id(tensor) in there and there[id(tensor)]() is tensor
+
+        return lambda tensor: not is_there(tensor) or id(tensor) in own
 
     # -- what it is given
 

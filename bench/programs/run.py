@@ -59,7 +59,7 @@ Written by hand, from `--report` and `PIJIT_LOG=record,recompiles,exits`, for ru
   metrics, `functools.partial`, TensorDicts, the intervals of a Brownian path. Recording took 0.4 s of 3.6 (Lightning),
   0.2 s of 2.5 (torchrl, torchsde). Each iterator of a DataLoader is a root of its own with two recordings: 0.1 s of 2
   (tabular_mlp).
-- **The hook.** An empty Python call takes about twice as long under it, a third of which is CPython's own. Programs
+- **The hook.** An empty Python call takes about twice as long under it: half of what it adds is CPython's own. Programs
   that call much outside of replays lose by that, and no recording shows it. Where calls lose more than replays are
   thought to gain, the hook goes out for seconds at a time. What replays gain is known from a few calls that were
   compared, with an error: where gain and loss are near each other some runs stay in and others do not.

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import threading
+import time
 from typing import Any
 
 import numpy as np
@@ -11,6 +14,7 @@ import torch
 import pijit
 from pijit.errors import ExportError
 from pijit.graph import Graph
+from pijit.graph.decompose.tracing import apart
 from pijit.graph.model.branches import all_nodes
 
 hop = pytest.importorskip("torch._higher_order_ops")
@@ -276,3 +280,66 @@ def test_random_numbers_in_a_branch_are_refused() -> None:
     program = lambda x: torch.cond(x.sum() > 0, lambda x: x + torch.rand(3), lambda x: x - 1, (x,)) * 2  # noqa: E731
     with pytest.raises(ExportError, match=r"test_higher_order\.py:\d+.*draws random numbers"):
         pijit.export(program, CALLS[0], format="fx")
+
+
+@pytest.mark.parametrize("name", ["counted", "scanned", "mapped"])
+def test_eager_calls_before_fix_no_size(name: str) -> None:
+    program, _ = PROGRAMS[name]
+    for x in (CALLS[0], CALLS[3], CALLS[0]):  # torch compiles each of these with Dynamo
+        program(x)
+    graph = pijit.graph.capture(program, CALLS[0])
+    for x in CALLS:
+        close(program(x), graph.run(x.clone()), bits=True)
+
+
+def test_threads_trace_one_behind_the_other() -> None:
+    """The tracer at work is one for all threads of a process."""
+    within: list[str] = []
+    overlaps = 0
+
+    def trace(name: str) -> None:
+        nonlocal overlaps
+        for _ in range(20):
+            with apart(), apart():
+                within.append(name)
+                time.sleep(0.0005)
+                overlaps += set(within) != {name}
+                within.clear()
+
+    threads = [threading.Thread(target=trace, args=(name,)) for name in "abc"]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert overlaps == 0
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_child_traces_though_a_thread_did_when_it_was_forked() -> None:
+    graph = pijit.graph.capture(chosen, CALLS[0])  # what is imported late is there
+    assert graph.is_neutral
+    begun = threading.Event()
+
+    def trace() -> None:
+        with apart():
+            begun.set()
+            time.sleep(0.2)
+
+    thread = threading.Thread(target=trace)
+    thread.start()
+    assert begun.wait(10)
+    child = os.fork()
+    if not child:
+        with apart():
+            os._exit(7)
+    thread.join()
+    for _ in range(200):
+        ended, status = os.waitpid(child, os.WNOHANG)
+        if ended:
+            break
+        time.sleep(0.05)
+    else:
+        os.kill(child, 9)
+        os.waitpid(child, 0)
+        pytest.fail("the child waits for a lock that a thread of its parent held")
+    assert os.waitstatus_to_exitcode(status) == 7

@@ -17,6 +17,7 @@
 #include "guard/check.h"
 #include "ir/log.h"
 #include "numpy/operation.h"
+#include "pandas/operation.h"
 #include "plan/pieces.h"
 #include "plan/regions.h"
 #include "plan/segment.h"
@@ -452,6 +453,7 @@ void mark_scalars(Trace* trace) {
 }  // namespace
 
 void finish_trace(Trace& trace) {
+  pandas::attach_operations(trace);  // what NumPy computes of frames, too
   numpy::attach_operations(trace);
   find_undone(trace);
   mark_scalars(&trace);

@@ -85,7 +85,8 @@ bool Recorder::try_follow(cpython::Frame* frame, int throwflag) {
   auto* resuming = std::get_if<Resuming>(&pending.awaited);
   const bool throws = resuming != nullptr && resuming->throws;
   if (throwflag != 0 && !(expected && throws && is_suspended(heap, resuming->generator, frame))) {
-    if (!pending.active || !pending.is<Opaque>() || is_ours(*this, frame)) drop_generator(*this, frame);
+    const bool within = pending.is<Opaque>() || (pending.is<Computing>() && pending.ignores_frames);
+    if (!pending.active || !within || is_ours(*this, frame)) drop_generator(*this, frame);
     return false;
   }
   if (expected && !reads.written.empty()) refresh_written(*this);  // C code has done what precedes this call

@@ -12,7 +12,7 @@ import pytest
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))  # for describe.py
-ROOMS = ("cpython", "ir", "numpy", "plan", "guard", "exec")
+ROOMS = ("cpython", "ir", "numpy", "pandas", "plan", "guard", "exec")
 
 
 def _compiled() -> ModuleType:

@@ -24,7 +24,7 @@ LAYERS = (
         "errors",
         "errors _version _path _built _installation _refuse_unbuilt _interpreter _usage_errors _availability _listing "
         "_verify _torches _adapter_cache _adapter_choice _backend_names _array_bytes _bare_objects _torch_objects "
-        "_on_import _bundled",
+        "_on_import _bundled _pandas",
     ),
     ("_core", "_core"),
     ("config", "_config _lazy_market _adapters _varying_sizes _left_whole"),

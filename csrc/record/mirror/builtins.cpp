@@ -11,6 +11,7 @@
 #include "cpython/lru_cache.h"
 #include "ir/checked.h"
 #include "numpy/library.h"
+#include "pandas/library.h"
 #include "record/calls.h"
 #include "record/mirror/filling.h"
 #include "record/shared.h"
@@ -169,6 +170,7 @@ bool is_known_builtin(PyObject* callable) noexcept {
 
 void build_builtin_table() {
   numpy::find_library();  // it may have been loaded since
+  pandas::find_library();
   if (!table().empty()) return;
   cpython::slot_functions();  // runs Python once, so not while recording
   names();

@@ -12,6 +12,7 @@
 #include "cpython/objects.h"
 #include "guard/instances.h"
 #include "numpy/library.h"
+#include "pandas/library.h"
 #include "record/state/contents.h"
 #include "record/state/found.h"
 #include "record/state/snapshot.h"
@@ -330,6 +331,7 @@ Val input(Recorder& recorder, PyObject* object, Val source, int depth) {
     return tensor;
   }
   if (numpy::is_array(object) || numpy::is_scalar(object)) return by_type(recorder, object, source);
+  if (pandas::kind_of(Py_TYPE(object)) == pandas::Kind::kData) return by_type(recorder, object, source);
   if (cpython::is_scalar(object)) {
     if (recorder.frames.in_the_middle && PyUnicode_CheckExact(object) && recorder.varying() != nullptr &&
         recorder.varying()->is_taken_by_type(argument_way(recorder.trace(), source)))

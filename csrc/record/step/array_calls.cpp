@@ -19,6 +19,7 @@
 #include "record/state/pending.h"
 #include "record/state/snapshot.h"
 #include "record/state/values.h"
+#include "record/step/frame_calls.h"
 #include "record/step/opaque.h"
 
 namespace pijit {
@@ -90,6 +91,8 @@ Val shadow_of(Recorder& recorder, Val value, PyObject* object) {
   return shadow_of_items(recorder, value, object);
 }
 
+}  // namespace
+
 void take_array(Recorder& recorder, ShadowFrame& frame, PyObject* result) {
   const Node& node = recorder.trace().nodes[std::get<Computing>(frame.pending.awaited).node];
   const Val of = node.count == 0 ? Val() : recorder.trace().operands[node.first];
@@ -102,8 +105,7 @@ void take_array(Recorder& recorder, ShadowFrame& frame, PyObject* result) {
   frame.pending.result = shadow;
 }
 
-// f(*args, **keywords) as a call with names. False: they are not known.
-bool unfold(Recorder& recorder, Request* wanted) {
+bool unfold_call(Recorder& recorder, Request* wanted) {
   Vals values;
   Objects names;
   Vals given;
@@ -121,6 +123,8 @@ bool unfold(Recorder& recorder, Request* wanted) {
   wanted->names = recorder.reads.owned(tuple.get()).object();
   return true;
 }
+
+namespace {
 
 // A method that was bound, and what a function that looks for overrides calls.
 bool resolve(Heap& heap, Request* wanted) {
@@ -196,7 +200,7 @@ Val settle(Recorder& recorder, Val value) {
 }
 
 bool start(Recorder& recorder, ShadowFrame& frame, Request wanted) {
-  if (wanted.spread && !unfold(recorder, &wanted)) return false;
+  if (wanted.spread && !unfold_call(recorder, &wanted)) return false;
   if (!resolve(recorder.heap, &wanted) || wanted.pushes > 1) return false;
   int into = -1;
   if (!is_known(recorder, wanted, &into) || (wanted.pushes == 0 && into < 0)) return false;
@@ -230,8 +234,8 @@ bool compute_arrays(Recorder& recorder, ShadowFrame& frame) {
   frame.pending = Pending();
   recorder.resume();
   Request wanted;
-  if (request(recorder, frame, frame.current(), &wanted) && start(recorder, frame, std::move(wanted)) &&
-      recorder.live()) {
+  if (request(recorder, frame, frame.current(), &wanted) &&
+      (start(recorder, frame, wanted) || start_frame_call(recorder, frame, wanted)) && recorder.live()) {
     recorder.trace().stop = StopInfo();
     return true;
   }

@@ -14,6 +14,7 @@
 #include "cpython/lru_cache.h"
 #include "cpython/members.h"
 #include "numpy/library.h"
+#include "pandas/library.h"
 #include "record/calls.h"
 #include "record/shared.h"
 #include "record/state/arrays.h"
@@ -627,6 +628,12 @@ Invoke find_attribute(Recorder& recorder, ShadowFrame& frame, Val object, PyObje
     if (has_name(name, "__class__")) return found(lookup, Val::constant(reinterpret_cast<PyObject*>(type)));
     *missing = descriptor == nullptr;
     if (descriptor == nullptr || Py_TYPE(descriptor) != &PyMethodDescr_Type) return Invoke::kUnknown;
+    return bind(lookup, descriptor, object, Val::constant(reinterpret_cast<PyObject*>(type)), name);
+  }
+  if (pandas::kind_of(type) != pandas::Kind::kNone) {  // what it does with the name is one call, but for methods
+    PyObject* descriptor = recorder.reads.lookup_type(type, name);
+    if (!recorder.live()) return Invoke::kStopped;
+    if (descriptor == nullptr || Py_TYPE(descriptor) != &PyFunction_Type) return Invoke::kUnknown;
     return bind(lookup, descriptor, object, Val::constant(reinterpret_cast<PyObject*>(type)), name);
   }
   if (object.is_reg()) return Invoke::kUnknown;

@@ -29,6 +29,7 @@
 #include "record/state/snapshot.h"
 #include "record/state/values.h"
 #include "record/state/writes.h"
+#include "record/step/frame_calls.h"
 #include "record/step/next.h"
 #include "record/step/raised.h"
 #include "record/step/step.h"
@@ -633,6 +634,7 @@ bool go_opaque(Recorder& recorder, ShadowFrame& frame) {
   }
   for (Val value : wanted.args)
     if (value.is_null()) return false;
+  if (!keep_frame_references(recorder, &wanted)) return false;
   if (!snapshot_usable(recorder, snapshot(recorder))) return false;
   if (looks_at_heap(callable)) make_real(recorder);
   Val result;

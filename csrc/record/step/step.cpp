@@ -12,6 +12,7 @@
 #include "record/state/varying.h"
 #include "record/state/writes.h"
 #include "record/step/closing.h"
+#include "record/step/frame_calls.h"
 
 namespace pijit {
 namespace {
@@ -362,6 +363,7 @@ void step_items(Recorder& recorder, ShadowFrame& frame, Instruction now) {
 void step(Recorder& recorder, ShadowFrame& frame, Instruction now) {
   if (!recorder.trace().addresses.empty()) follow_addresses(recorder, frame, now);
   if (simple(recorder, frame, now)) return;
+  if (leave_to_pandas(recorder, frame, now)) return;
   const int argument = now.argument;
   switch (now.operation) {
     case Operation::kLoadAttribute:

@@ -1,6 +1,8 @@
 // Which instances can be taken apart; see instances.h.
 #include "guard/instances.h"
 
+#include <algorithm>
+
 #include "cpython/classes.h"
 #include "cpython/keys.h"
 #include "cpython/members.h"
@@ -50,6 +52,23 @@ bool fits(PyObject* object, int depth, Room* room) {
 }
 
 }  // namespace
+
+bool has_space(PyObject* object, int depth, Space* space) {
+  const bool dict = PyDict_Check(object) != 0, tuple = PyTuple_Check(object) != 0;
+  if ((!dict && !tuple && !PyList_Check(object)) || depth > kMaxLoadedDepth) return true;
+  space->items -= dict ? PyDict_GET_SIZE(object) : PySequence_Fast_GET_SIZE(object);
+  space->containers -= tuple ? 0 : 1;
+  if (space->items < 0 || space->containers < 0) return false;
+  if (dict) {
+    PyObject *key, *value;
+    for (Py_ssize_t position = 0; PyDict_Next(object, &position, &key, &value) != 0;)
+      if (!has_space(value, depth + 1, space)) return false;
+    return true;
+  }
+  PyObject* const* items = PySequence_Fast_ITEMS(object);
+  return std::all_of(items, items + PySequence_Fast_GET_SIZE(object),
+                     [&](PyObject* item) { return has_space(item, depth + 1, space); });
+}
 
 bool items_fit(PyObject* sequence, int depth, Room* room) {
   return fit(PySequence_Fast_ITEMS(sequence), PySequence_Fast_GET_SIZE(sequence), depth, room);

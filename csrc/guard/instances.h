@@ -9,6 +9,7 @@ namespace pijit {
 inline constexpr int kMaxLoadedDepth = 4;           // of containers in containers
 inline constexpr Py_ssize_t kMaxLoadedItems = 256;  // of one container
 inline constexpr Py_ssize_t kMaxAttributes = 2048;  // of the instances among the arguments, with what they hold
+inline constexpr Py_ssize_t kMaxArgumentItems = 4096;   // items of all containers among the arguments
 
 // A guard of, or the load of, an inline value; see guards.def.
 Guard inline_guard(GuardOp op, Val source, PyTypeObject* type, Py_ssize_t index) noexcept;
@@ -35,6 +36,13 @@ struct Room {
   Py_ssize_t items = kMaxAttributes;  // that may be loaded
   Py_ssize_t looks = 1 << 14;         // at items, also of what turns out not to fit
 };
+
+// What is left of the arguments to be loaded. Lists and dicts are told apart by pairs, so that few of them are enough.
+struct Space {
+  Py_ssize_t items, containers;
+};
+// Whether the containers within the object, itself included, have room there.
+bool has_space(PyObject* object, int depth, Space* space);
 
 // Whether the items of the tuple or list can be loaded one by one.
 bool items_fit(PyObject* sequence, int depth, Room* room);

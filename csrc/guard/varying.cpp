@@ -330,16 +330,17 @@ uint64_t place_in(const void* code, int instruction) noexcept {
 uint64_t argument_way(const Trace& trace, Val source) noexcept {
   if (source.index() < trace.inputs) return source.index() + 1;
   for (const Guard& guard : trace.guards)
-    if (is_load(guard.op) && guard.out == source.index()) {
-      const bool inside = guard.subject.is_reg();
-      const uint64_t way = inside ? argument_way(trace, guard.subject)
-                                  : reinterpret_cast<uintptr_t>(guard.subject.object()) | uint64_t{1} << 62;
-      const bool keyed = guard.op == GuardOp::kLoadDictItem;
-      const auto key = static_cast<uint64_t>(keyed ? PyObject_Hash(guard.expected) : 0);
-      const uint64_t which = (keyed ? key : guard.number) + (uint64_t{guard.aux} << 32) + 1;
-      return way == 0 ? 0 : (way * 31 + static_cast<uint64_t>(guard.op)) * 1000003 + which;
-    }
+    if (is_load(guard.op) && guard.out == source.index())
+      return way_through(guard, guard.subject.is_reg() ? argument_way(trace, guard.subject) : 0);
   return result_way(trace, source);
+}
+
+uint64_t way_through(const Guard& load, uint64_t way) noexcept {
+  if (!load.subject.is_reg()) way = reinterpret_cast<uintptr_t>(load.subject.object()) | uint64_t{1} << 62;
+  const bool keyed = load.op == GuardOp::kLoadDictItem;
+  const auto key = static_cast<uint64_t>(keyed ? PyObject_Hash(load.expected) : 0);
+  const uint64_t which = (keyed ? key : load.number) + (uint64_t{load.aux} << 32) + 1;
+  return way == 0 ? 0 : (way * 31 + static_cast<uint64_t>(load.op)) * 1000003 + which;
 }
 
 bool learn_from_guards(const Trace& trace, size_t first, size_t count, Reg* regs, Varying* varying) {

@@ -101,6 +101,8 @@ class Varying {
 // Names what a register of an argument holds, one with what foreign code returned, or one that guards loaded from such.
 // 0: it is none.
 uint64_t argument_way(const Trace& trace, Val source) noexcept;
+// One step of it: through a guard that loads, whose subject, if that is a register, `way` leads to.
+uint64_t way_through(const Guard& load, uint64_t way) noexcept;
 
 // The guards of the trace do not let a call in, or those of an epoch do not let a replay go on. What differs by a
 // number, or by what an argument is, for the second time varies from now on. True: nothing differs but what varies.

@@ -100,7 +100,7 @@ bool has_met(Recorder& recorder, PyObject* object) {
 
 bool is_fixed(Recorder& recorder, Val reg, PyObject* object) {
   if (!has_met(recorder, object) && !(recorder.foreign.is_held(reg) && lasts(object))) return false;
-  return recorder.varying() == nullptr || !recorder.varying()->has_argument(argument_way(recorder.trace(), reg));
+  return recorder.varying() == nullptr || !recorder.varying()->has_argument(way_of(recorder, reg));
 }
 
 namespace {
@@ -166,7 +166,8 @@ Val adopted(Recorder& recorder, PyObject* object, Val source, int depth) {
   const Py_ssize_t size = PySequence_Fast_GET_SIZE(object);
   if (size > kMaxItems || depth > kMaxDepth || !may_load(recorder, size)) return source;
   if (const Val first = known_container(recorder, object, source); !first.is_null()) return first;
-  if (!tuple && !recorder.foreign.is_new_here(object)) return source;
+  if (!tuple && (!recorder.foreign.is_new_here(object) || recorder.foreign.found.size() >= Foreign::kMaxFound))
+    return source;
   if (!tuple) note_container(recorder, object, source);
   input_guard(recorder, tuple ? GuardOp::kTupleSize : GuardOp::kListSize, source).number = static_cast<uint64_t>(size);
   Vals items;

@@ -42,6 +42,16 @@ bool guard_tuple_class(Recorder& recorder, PyObject* tuple) {
   return recorder.live();
 }
 
+namespace {
+
+void note_way(Recorder& recorder, Val reg, uint64_t way) {
+  Vec<uint64_t>& ways = recorder.loading.ways;
+  if (ways.size() <= reg.index()) ways.resize(recorder.trace().regs.size());
+  ways[reg.index()] = way;
+}
+
+}  // namespace
+
 Guard& input_guard(Kernel& recording, GuardOp op, Val source) {
   Guard guard{};
   guard.op = op;
@@ -64,10 +74,24 @@ Val load_input(Recorder& recorder, Guard guard, PyObject* object) {
     recorder.foreign.loaded.resize(recorder.trace().regs.size());
     recorder.foreign.loaded[reg.index()] = true;
     recorder.loading.items += 1;
+  } else {
+    recorder.loading.taken += 1;
   }
   guard.out = reg.index();
   recorder.trace().guards.push_back(guard);
+  if (recorder.varying() != nullptr)
+    note_way(recorder, reg, way_through(guard, guard.subject.is_reg() ? way_of(recorder, guard.subject) : 0));
   return reg;
+}
+
+uint64_t way_of(Recorder& recorder, Val source) {
+  const uint32_t reg = source.index();
+  if (reg < recorder.trace().inputs) return reg + 1;
+  const Vec<uint64_t>& ways = recorder.loading.ways;
+  if (reg < ways.size() && ways[reg] != 0) return ways[reg];
+  const uint64_t way = argument_way(recorder.trace(), source);
+  note_way(recorder, source, way);
+  return way;
 }
 
 // Gives a container that exists already its register: it is real from the start.
@@ -334,10 +358,10 @@ Val input(Recorder& recorder, PyObject* object, Val source, int depth) {
   if (pandas::kind_of(Py_TYPE(object)) == pandas::Kind::kData) return by_type(recorder, object, source);
   if (cpython::is_scalar(object)) {
     if (recorder.frames.in_the_middle && PyUnicode_CheckExact(object) && recorder.varying() != nullptr &&
-        recorder.varying()->is_taken_by_type(argument_way(recorder.trace(), source)))
+        recorder.varying()->is_taken_by_type(way_of(recorder, source)))
       return by_type(recorder, object, source);
     if (recorder.varying() != nullptr && may_vary_argument(object) &&
-        (recorder.loading.by_kind || recorder.varying()->has_argument(argument_way(recorder.trace(), source))))
+        (recorder.loading.by_kind || recorder.varying()->has_argument(way_of(recorder, source))))
       return vary(recorder, source, object);
     input_guard(recorder, GuardOp::kScalar, source).expected = object;
     return recorder.reads.owned(object);
@@ -352,7 +376,7 @@ Val input(Recorder& recorder, PyObject* object, Val source, int depth) {
     input_guard(recorder, GuardOp::kType, source).expected = reinterpret_cast<PyObject*>(&PyGen_Type);
     return source;
   }
-  const uint64_t way = recorder.varying() != nullptr ? argument_way(recorder.trace(), source) : 0;
+  const uint64_t way = recorder.varying() != nullptr ? way_of(recorder, source) : 0;
   const bool missed = way != 0 && recorder.varying()->has_argument(way);
   const bool differs = missed || (way != 0 && recorder.loading.opening);
   const bool loaded = source.index() >= recorder.trace().inputs;
@@ -425,11 +449,18 @@ bool is_being_filled(Recorder& recorder, PyObject* list, Val source) {
          cpython::loop_end(code, cpython::resume_index(root)) >= 0;
 }
 
+// Of all that it holds guards would take longer than what is done with it.
+bool is_too_much(const Recorder& recorder, PyObject* object) {
+  Space left{kMaxArgumentItems - recorder.loading.taken,
+             static_cast<Py_ssize_t>(Foreign::kMaxFound) * 2 - static_cast<Py_ssize_t>(recorder.foreign.found.size())};
+  return !has_space(object, 0, &left);
+}
+
 Val entry_value(Recorder& recorder, PyObject* object, Val source) {
   const bool list = PyList_CheckExact(object), dict = PyDict_CheckExact(object), method = PyMethod_Check(object);
   const bool shared = (!list && !dict && !method) || Py_REFCNT(object) > 1;
-  if (is_being_filled(recorder, object, source) ||
-      (recorder.varying() != nullptr && recorder.varying()->is_taken_by_type(argument_way(recorder.trace(), source)))) {
+  if (is_being_filled(recorder, object, source) || is_too_much(recorder, object) ||
+      (recorder.varying() != nullptr && recorder.varying()->is_taken_by_type(way_of(recorder, source)))) {
     if (list && !shared) input_guard(recorder, GuardOp::kUnshared, source);
     return by_type(recorder, object, source);
   }
@@ -550,11 +581,13 @@ bool bind_root(Recorder& recorder) {
     Val source = Val::reg(static_cast<uint32_t>(i));
     if (object == nullptr) return false;
     if (i >= named) {
-      bool tuple = star && i == named;
+      const bool tuple = star && i == named;
+      if (is_too_much(recorder, object)) return false;
       shadow->local(i) =
           tuple ? input_sequence(recorder, object, source, 0, true) : input_dict(recorder, object, source, 0, true);
     } else {
-      shadow->local(i) = input(recorder, object, source, 0);
+      shadow->local(i) = is_too_much(recorder, object) ? by_type(recorder, object, source)
+                                                       : input(recorder, object, source, 0);
     }
     if (shadow->local(i).is_null()) return false;
   }

@@ -18,6 +18,7 @@ Val input_instance(Recorder&, PyObject* object, Val source, int depth, Take take
 // Inputs that guards load, and the containers that they come from.
 Val load_input(Recorder&, GuardOp op, Val source, Py_ssize_t index, PyObject* object);
 Val load_input(Recorder&, Guard guard, PyObject* object);
+uint64_t way_of(Recorder&, Val source);  // argument_way, found at once where many are asked for
 Val real_container(Recorder&, Val object, Val source);
 Val known_container(Recorder&, PyObject* object, Val source);
 Guard& input_guard(Kernel&, GuardOp op, Val source);

@@ -26,6 +26,10 @@ struct Loading {
   ObjectSet named;
   // Kept: a bound on work. Items of containers that foreign code returned or had.
   uint64_t items = 0;
+  // Kept: the same of arguments.
+  Py_ssize_t taken = 0;
+  // Kept, by register: the way to what it holds, if that was asked for (way_of); 0: not yet.
+  Vec<uint64_t> ways;
   // Computed anew by each load.
   bool by_kind = false;    // what a place holds is being loaded
   bool opening = false;    // what is being loaded is new in each call, and so are instances in it

@@ -45,13 +45,14 @@ std::vector<bool> assigned_slots(PyCodeObject* code, int count) {
 }
 
 // What its frame holds is known, too; else only its class is.
-bool is_taken_apart(const Trace& trace, const Varying* varying, PyObject* generator, Val source, int holders) {
+bool is_taken_apart(Recorder& recorder, PyObject* generator, Val source, int holders) {
+  const Trace& trace = recorder.trace();
   PyObject* function = cpython::function(cpython::generator_frame(generator));
   const auto before = std::count_if(trace.guards.begin(), trace.guards.end(),
                                     [](const Guard& guard) { return guard.op == GuardOp::kSuspended; });
-  return varying != nullptr && before < kMostGenerators && cpython::is_at_rest(generator, holders) &&
+  return recorder.varying() != nullptr && before < kMostGenerators && cpython::is_at_rest(generator, holders) &&
          PyFunction_Check(function) && cpython::function_version(function) != 0 &&
-         !varying->is_taken_by_type(argument_way(trace, source));
+         !recorder.varying()->is_taken_by_type(way_of(recorder, source));
 }
 
 }  // namespace
@@ -67,7 +68,7 @@ Val entry_generator(Recorder& recorder, PyObject* object, Val source) {
     input_guard(recorder, GuardOp::kSame, source).number = static_cast<uint64_t>(places.first);
     return Val::virtual_object(known->second);
   }
-  if (!is_taken_apart(recorder.trace(), recorder.varying(), object, source, places.count))
+  if (!is_taken_apart(recorder, object, source, places.count))
     return by_type(recorder, object, source);
   const int used = cpython::used_slots(frame);
   auto shadow = std::make_unique<ShadowFrame>();
@@ -101,12 +102,12 @@ Val entry_generator(Recorder& recorder, PyObject* object, Val source) {
   for (int i = 0; i < used; ++i) {
     Val& slot = shadow->slots[static_cast<size_t>(i)];
     if (slot.is_null()) continue;
-    if (assigned[static_cast<size_t>(i)]) recorder.varying()->miss_argument(argument_way(recorder.trace(), slot));
+    if (assigned[static_cast<size_t>(i)]) recorder.varying()->miss_argument(way_of(recorder, slot));
     recorder.loading.opening = assigned[static_cast<size_t>(i)] || i >= shadow->locals;
     slot = entry_input(recorder, frame, i, slot);
     recorder.loading.opening = false;
     if (!slot.is_null()) continue;
-    recorder.varying()->take_by_type(argument_way(recorder.trace(), source));
+    recorder.varying()->take_by_type(way_of(recorder, source));
     return Val();
   }
   const Val generator = new_virtual(recorder, VirtualKind::kGenerator, &PyGen_Type);
@@ -126,7 +127,7 @@ Val entry_enumerate(Recorder& recorder, PyObject* object, Val source) {
   by_type(recorder, object, source);
   const cpython::Enumeration now = cpython::enumeration(object);
   const bool known = Py_REFCNT(object) == 1 && now.plain && PyGen_CheckExact(now.iterator);
-  if (!known || !is_taken_apart(recorder.trace(), recorder.varying(), now.iterator, source, 1)) return source;
+  if (!known || !is_taken_apart(recorder, now.iterator, source, 1)) return source;
   input_guard(recorder, GuardOp::kUnshared, source);
   const Val inner = entry_generator(
       recorder, now.iterator, load_input(recorder, GuardOp::kLoadSlot, source, cpython::kEnumerated, now.iterator));

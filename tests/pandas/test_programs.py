@@ -84,6 +84,61 @@ def test_an_attribute_hides_a_method(outcome: Callable[..., Any]) -> None:
     assert outcome(jitted, table) == outcome(doubled, table)
 
 
+def test_what_nothing_uses_raises(outcome: Callable[..., Any]) -> None:
+    def asks(f: Any) -> Any:
+        f["b"]
+        f.merge(f, on="a")
+        return len(f)
+
+    jitted = pijit.jit(asks)
+    for table in (TABLE, TABLE, TABLE.drop(columns="b"), TABLE.rename(columns={"a": "c"}), TABLE):
+        assert outcome(jitted, table) == outcome(asks, table)
+
+
+def test_a_variable_keeps_what_it_shares(outcome: Callable[..., Any]) -> None:
+    """A write copies while a variable holds a column, whether or not that is used again."""
+
+    def held(f: Any) -> Any:
+        column = f["a"]
+        array = column.to_numpy()
+        f.loc[0, "a"] = 5.0
+        return array
+
+    def not_held(f: Any) -> Any:
+        array = f["a"].to_numpy()
+        f.iloc[0, 0] = 5.0
+        return array
+
+    for function in (held, not_held):
+        jitted = pijit.jit(function)
+        for _ in range(4):
+            assert outcome(jitted, TABLE.copy()) == outcome(function, TABLE.copy())
+
+
+def test_dates_and_missing_values(outcome: Callable[..., Any]) -> None:
+    def dated(f: Any, since: Any) -> Any:
+        late = f[f["when"] >= since]
+        day = since.normalize() + pd.Timedelta(days=1)
+        ages = (since - f["when"]).dt.days
+        return (
+            late,
+            day,
+            since.year,
+            ages,
+            f["when"].dt.month,
+            since.strftime("%Y"),
+            f["when"].isna() | (f["n"] == pd.NA),
+        )
+
+    jitted = pijit.jit(dated)
+    when = pd.Series(pd.date_range("2024-01-30", periods=4, freq="D"))
+    table = pd.DataFrame({"when": when, "n": pd.array([1, None, 3, 4], dtype="Int64")})
+    holes = table.assign(when=table["when"].where(table["n"] > 1))
+    for given in (table, holes, table[1:], table.assign(when=when.dt.tz_localize("UTC"))):
+        for since in (pd.Timestamp("2024-01-31"), pd.Timestamp("2024-02-01 12:00"), pd.NaT):
+            assert outcome(jitted, given, since) == outcome(dated, given, since)
+
+
 def logs(f: Any) -> Any:
     return np.log(f["a"]).sum()
 

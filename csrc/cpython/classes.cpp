@@ -2,6 +2,7 @@
 #include "cpython/classes.h"
 
 #include <algorithm>
+#include <cstring>
 #include <initializer_list>
 #include <unordered_map>
 #include <vector>
@@ -133,6 +134,10 @@ void keep_classes(std::unordered_set<PyObject*>* addresses) {
     if (Ref weak = Ref::steal(PyWeakref_NewRef(object, nullptr))) known_classes()[object] = std::move(weak);
   PyErr_Clear();
   *addresses = std::move(living);
+}
+
+bool is_of_pybind(const PyTypeObject* meta) noexcept {
+  return std::strcmp(meta->tp_name, "pybind11_type") == 0;
 }
 
 }  // namespace pijit::cpython

@@ -33,6 +33,8 @@ Ref union_of(PyObject* types) noexcept;
 inline bool is_builtin_dict(PyTypeObject* type) noexcept {
   return type == &PyDict_Type || type == &PyODict_Type || type == default_dict_type();
 }
+// Of a class that pybind11 has made it is the metaclass: it gives methods as they are, and all else as `type` does.
+bool is_of_pybind(const PyTypeObject* meta) noexcept;
 // Takes out of a set of addresses those at which no class is.
 void keep_classes(std::unordered_set<PyObject*>* addresses);
 

@@ -147,6 +147,24 @@ Storage attribute_storage(PyObject* object) noexcept {
   return Storage::kUnset;
 }
 
+bool has_own_attributes(PyObject* object) noexcept {
+  switch (attribute_storage(object)) {
+    case Storage::kNoDict:
+    case Storage::kUnset:
+      return false;
+    case Storage::kInline: {
+      Py_ssize_t index = 0;
+      while (shared_key(Py_TYPE(object), index) != nullptr && inline_value(object, index) == nullptr) ++index;
+      return shared_key(Py_TYPE(object), index) != nullptr;
+    }
+    case Storage::kDict:
+      return *dict_slot(object) == nullptr || PyDict_GET_SIZE(*dict_slot(object)) != 0;
+    case Storage::kOther:
+      return true;
+  }
+  return true;
+}
+
 bool lacks_attribute(PyObject* object, PyObject* name) noexcept {
   PyObject* value = nullptr;
   switch (attribute_storage(object)) {

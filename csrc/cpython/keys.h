@@ -44,6 +44,7 @@ enum class Storage : uint8_t { kNoDict, kDict, kInline, kUnset, kOther };
 // Inline values have a place of their own, in front of that of the dict. From 3.12 on weak references stand there.
 inline constexpr bool kValuesBeforeDict = PY_VERSION_HEX < 0x030c0000;
 Storage attribute_storage(PyObject* object) noexcept;
+bool has_own_attributes(PyObject* object) noexcept;  // any, or they cannot be seen
 // The object has no attribute of this name itself; false also where that cannot be said natively.
 bool lacks_attribute(PyObject* object, PyObject* name) noexcept;
 

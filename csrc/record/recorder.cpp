@@ -29,6 +29,7 @@
 #include "record/step/array_calls.h"
 #include "record/step/completion.h"
 #include "record/step/heads.h"
+#include "record/step/library_calls.h"
 #include "record/step/loops.h"
 #include "record/step/opaque.h"
 #include "record/step/raised.h"
@@ -465,7 +466,7 @@ void Recorder::observe_instruction(ShadowFrame& frame) {
   // The mark is then that of an earlier instruction; `changed` says that nobody may go back to it.
   const bool back = frame.instruction < before;
   const bool turns = heads_ && heads_->any_at(frame.code, frame.instruction);
-  if (limit_ != 0 && !foreign.epoch_due && !exit_points_ && !back && !turns && step_move(frame, now)) {
+  if (limit_ != 0 && !foreign.is_any_due() && !exit_points_ && !back && !turns && step_move(frame, now)) {
     limit_ -= 1;
     frame.changed = true;
     return;
@@ -484,6 +485,12 @@ void Recorder::observe_instruction(ShadowFrame& frame) {
     foreign.epoch_due = false;
     begin_epoch(*this);
     if (!live_) return;
+  }
+  if (!foreign.library_result.is_null()) {
+    take_library_result(*this);
+    if (!live_) return;
+    frame.mark = here();
+    frame.snapshot = kNone;
   }
   const bool last = frames.in_the_middle && frames.size() == 1 && cpython::gives_back(now);
   if ((back && leaves_loop(*this, frame)) || (last && cpython::is_generator_frame(frames.root)))
@@ -504,7 +511,7 @@ void Recorder::observe_instruction(ShadowFrame& frame) {
   if (stopping) {
     const auto mark = frame.mark;
     const Vals slots = frame.slots;
-    if (!compute_arrays(*this, frame) && !numbers.stay_open && fix_operands(*this, frame)) step(*this, frame, now);
+    if (!compute_arrays(*this, frame) && !call_library(*this, frame) && !numbers.stay_open && fix_operands(*this, frame)) step(*this, frame, now);
     if (stopping && !stop_final && !stop_changed && heap.lasting == mark.lasting) {  // it did not help: they stay open
       rollback(frame);
       frame.mark = mark;

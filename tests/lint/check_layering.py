@@ -9,7 +9,7 @@ from pathlib import Path
 
 # From the bottom up: a room may include itself and what stands before it.
 ROOMS = (
-    *("common", "cpython", "ir", "adapter.h", "scalar", "numpy", "pandas", "plan", "guard", "kept"),
+    *("common", "cpython", "ir", "adapter.h", "scalar", "numpy", "pandas", "mindspore", "plan", "guard", "kept"),
     *("record", "exec", "cache", "hook", "bind"),
 )
 # The PyTorch adapter stands beside the layers, and sees of them what adapter.h speaks of.

@@ -1,6 +1,7 @@
 // Comparison inside C code: methods of classes on either side, reflection, identity, and built-in operands.
 #include "cpython/classes.h"
 #include "cpython/keys.h"
+#include "mindspore/library.h"
 #include "record/mirror/abstract.h"
 #include "record/mirror/builtins.h"
 #include "record/state/contents.h"
@@ -228,6 +229,17 @@ int same_address(Recorder& recorder, Val left, Val right) {
   return fresh && right.is_const() && PyLong_CheckExact(right.object()) ? 0 : -1;
 }
 
+// Whether two dtypes of MindSpore are equal, which C finds out; -1: they are not such.
+int same_dtype(Recorder& recorder, Val left, Val right) {
+  if (!left.is_const() || !right.is_const() || !mindspore::is_dtype(left.object()) ||
+      !mindspore::is_dtype(right.object()))
+    return -1;
+  for (Val each : {left, right}) recorder.reads.guard_type_version(Py_TYPE(each.object()));
+  const int same = recorder.live() ? PyObject_RichCompareBool(left.object(), right.object(), Py_EQ) : -1;
+  if (same < 0) PyErr_Clear();
+  return same;
+}
+
 }  // namespace
 
 Task<Val> compare(Drive& drive, int op, Val left, Val right) {
@@ -237,6 +249,8 @@ Task<Val> compare(Drive& drive, int op, Val left, Val right) {
     const Val number = recorder.unbox(*value, recorder.heap.reg_objects[value->index()]);
     if (!number.is_null()) *value = number;
   }
+  if (const int same = op == Py_EQ || op == Py_NE ? same_dtype(recorder, left, right) : -1; same >= 0)
+    co_return Val::constant((same != 0) == (op == Py_EQ) ? Py_True : Py_False);
   if (const int same = op == Py_EQ || op == Py_NE ? same_address(recorder, left, right) : -1; same >= 0)
     co_return Val::constant((same != 0) == (op == Py_EQ) ? Py_True : Py_False);
   if (const Val number = compute_number(recorder, SiteKind::kCompare, op, left, right); !number.is_null())

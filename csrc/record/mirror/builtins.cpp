@@ -10,6 +10,7 @@
 #include "cpython/keys.h"
 #include "cpython/lru_cache.h"
 #include "ir/checked.h"
+#include "mindspore/library.h"
 #include "numpy/library.h"
 #include "pandas/library.h"
 #include "record/calls.h"
@@ -171,6 +172,7 @@ bool is_known_builtin(PyObject* callable) noexcept {
 void build_builtin_table() {
   numpy::find_library();  // it may have been loaded since
   pandas::find_library();
+  mindspore::find_library();
   if (!table().empty()) return;
   cpython::slot_functions();  // runs Python once, so not while recording
   names();

@@ -47,6 +47,12 @@ bool is_type_of_arrays(PyTypeObject* type) noexcept {
   return numpy::library() != nullptr && (type == numpy::library()->array || numpy::is_type_of_scalars(type));
 }
 
+bool is_made_by_library(const Recorder& recorder, Val tensor) {
+  const auto& made = recorder.foreign.of_library;
+  return std::find(made.begin(), made.end(), tensor.index()) != made.end() &&
+         recorder.trace().regs[tensor.index()].epoch == recorder.trace().epochs.size();
+}
+
 namespace {
 
 constexpr Py_ssize_t kMostRows = 64;

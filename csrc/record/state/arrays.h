@@ -9,6 +9,8 @@ bool is_plain(Recorder&, Val value, int depth = 0);
 // An array or scalar of NumPy, or a container of such.
 bool has_array(Recorder&, Val value, int depth = 0);
 bool is_type_of_arrays(PyTypeObject* type) noexcept;  // or scalars
+// A tensor of MindSpore that an operator has made since foreign code ran.
+bool is_made_by_library(const Recorder&, Val tensor);
 // An array whose rows are taken one by one; how many it has is guarded. False: it is none, or there are too many.
 bool begin_rows(Recorder&, Val array);
 // The row at that place as contents.h has items: 1 and *row, 0 behind the last, -1 it is no such array.

@@ -41,6 +41,8 @@ struct Foreign {
   bool is_new_here(PyObject* object);      // none of the containers that this epoch found, and none that was written
   static constexpr size_t kMaxFound = 64;  // of one epoch: each is told apart from all others
 
+  bool is_any_due() const noexcept { return epoch_due || !library_result.is_null(); }  // at the next instruction
+
   Kernel& recording;
   const Heap& heap;
   // Taken back: containers whose content the trace loads. Those that stay are told apart anew.
@@ -57,12 +59,14 @@ struct Foreign {
   bool epoch_due = false;         // foreign code ran: an epoch begins at the next instruction
   bool only_tensors = false;      // the opaque call under way writes to tensors alone: none begins behind it
   Val epoch_result, none_result;  // registers to look at there
+  Val library_result;             // of a call that wrote to tensors alone: what it is, is checked at the next instruction
   // Kept: they only make the recording more careful. Addresses in them may be those of other objects by now.
   ObjectSet known;  // instances, functions and classes met before foreign code ran
   Vec<std::pair<PyObject*, PyTypeObject*>> written_here;  // what the nodes of this epoch write, with its class
   ObjectSet are_written_here;                             // the same, to be found
   bool any_written = false;                               // of `found`
   // Kept, by register.
+  Vec<uint32_t> of_library;  // what calls of MindSpore have made: no object of it has attributes of its own
   Vec<bool> held;       // results that something else holds
   Vec<bool> loaded;     // registers that guards load
   Vec<uint32_t> typed;  // registers whose class may change

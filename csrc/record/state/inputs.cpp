@@ -11,6 +11,7 @@
 #include "cpython/keys.h"
 #include "cpython/objects.h"
 #include "guard/instances.h"
+#include "mindspore/library.h"
 #include "numpy/library.h"
 #include "pandas/library.h"
 #include "record/state/contents.h"
@@ -356,6 +357,7 @@ Val input(Recorder& recorder, PyObject* object, Val source, int depth) {
   }
   if (numpy::is_array(object) || numpy::is_scalar(object)) return by_type(recorder, object, source);
   if (pandas::kind_of(Py_TYPE(object)) == pandas::Kind::kData) return by_type(recorder, object, source);
+  if (mindspore::is_tensor(object) && !cpython::has_own_attributes(object)) return by_type(recorder, object, source);
   if (cpython::is_scalar(object)) {
     if (recorder.frames.in_the_middle && PyUnicode_CheckExact(object) && recorder.varying() != nullptr &&
         recorder.varying()->is_taken_by_type(way_of(recorder, source)))

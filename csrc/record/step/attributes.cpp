@@ -6,13 +6,13 @@
 #include "record/mirror/audits.h"
 #include "record/mirror/builtins.h"
 
-#include <cstring>
 #include <string_view>
 
 #include "cpython/classes.h"
 #include "cpython/keys.h"
 #include "cpython/lru_cache.h"
 #include "cpython/members.h"
+#include "mindspore/library.h"
 #include "numpy/library.h"
 #include "pandas/library.h"
 #include "record/calls.h"
@@ -305,6 +305,10 @@ Invoke bind(Lookup& lookup, PyObject* descriptor, Val object, Val type, PyObject
   }
   if (kind == &PyMethodDescr_Type || kind == &PyWrapperDescr_Type || numpy::draws(descriptor))
     return found(lookup, object.is_null() ? Val::constant(descriptor) : builtin_method(recorder, descriptor, object));
+  if (kind == &PyInstanceMethod_Type) {  // a function of C that is bound as one of Python is
+    const Val function = recorder.reads.owned(PyInstanceMethod_GET_FUNCTION(descriptor));
+    return found(lookup, object.is_null() ? function : bound_method(recorder, function, object));
+  }
   if (kind == &PyClassMethod_Type) {
     PyObject* callable = classmethod_callable(descriptor);
     if (Py_TYPE(callable) != &PyFunction_Type) return Invoke::kUnknown;
@@ -456,11 +460,6 @@ Invoke generic_attribute(Lookup& lookup, Val object, PyObject* name) {
   return Invoke::kUnknown;
 }
 
-// A class that pybind11 has made. Its metaclass gives methods as they are, and all else as `type` does.
-bool is_of_pybind(const PyTypeObject* meta) noexcept {
-  return std::strcmp(meta->tp_name, "pybind11_type") == 0;
-}
-
 Invoke type_attribute(Lookup& lookup, Val object, PyObject* name) {
   Recorder& recorder = lookup.recorder;
   auto* type = reinterpret_cast<PyTypeObject*>(object.object());
@@ -473,7 +472,7 @@ Invoke type_attribute(Lookup& lookup, Val object, PyObject* name) {
   if (!recorder.live()) return Invoke::kStopped;
   if (own != nullptr) recorder.reads.guard_type_version(Py_TYPE(own));
   if (!recorder.live()) return Invoke::kStopped;
-  if (own != nullptr && PyInstanceMethod_Check(own) && is_of_pybind(meta)) return Invoke::kUnknown;
+  if (own != nullptr && PyInstanceMethod_Check(own) && cpython::is_of_pybind(meta)) return Invoke::kUnknown;
   if (own != nullptr) return bind(lookup, own, Val(), object, name);
   if (of_meta != nullptr) return bind(lookup, of_meta, object, meta_value, name);
   if (PyObject* fallback = python_method(recorder.reads, meta, names().getattr)) {
@@ -595,6 +594,19 @@ Invoke method_attribute(Recorder& recorder, ShadowFrame& frame, Val object, PyOb
   return get_attribute(recorder, frame, function, name, pops, result, missing);
 }
 
+// A tensor of a library that the recorder does not look into.
+Invoke register_attribute(Lookup& lookup, Val object, PyObject* name) {
+  Recorder& recorder = lookup.recorder;
+  PyTypeObject* type = recorder.heap.type_of(object);
+  if (!mindspore::is_class_of_tensors(type) || has_name(name, "__dict__")) return Invoke::kUnknown;
+  PyObject* descriptor = recorder.reads.lookup_type(type, name);
+  if (!recorder.live()) return Invoke::kStopped;
+  if (descriptor == nullptr || (!is_data(descriptor) && !is_made_by_library(recorder, object) &&
+                                guard_no_attribute(recorder, object, recorder.heap.real(object), name) < 0))
+    return Invoke::kUnknown;
+  return bind(lookup, descriptor, object, Val::constant(reinterpret_cast<PyObject*>(type)), name);
+}
+
 Invoke find_attribute(Recorder& recorder, ShadowFrame& frame, Val object, PyObject* name, int pops, Val* result,
                       bool* missing) {
   *missing = false;
@@ -637,7 +649,7 @@ Invoke find_attribute(Recorder& recorder, ShadowFrame& frame, Val object, PyObje
     if (descriptor == nullptr || Py_TYPE(descriptor) != &PyFunction_Type) return Invoke::kUnknown;
     return bind(lookup, descriptor, object, Val::constant(reinterpret_cast<PyObject*>(type)), name);
   }
-  if (object.is_reg()) return Invoke::kUnknown;
+  if (object.is_reg()) return register_attribute(lookup, object, name);
   getattrofunc getter = type->tp_getattro;
   const cpython::SlotFunctions& slots = cpython::slot_functions();
   if (type == &PySuper_Type)
@@ -648,7 +660,7 @@ Invoke find_attribute(Recorder& recorder, ShadowFrame& frame, Val object, PyObje
     return generic_attribute(lookup, object, name);
   }
   if (getter == PyModule_Type.tp_getattro && object.is_const()) return module_attribute(lookup, object, name);
-  if ((getter == PyType_Type.tp_getattro || is_of_pybind(type)) && object.is_const())
+  if ((getter == PyType_Type.tp_getattro || cpython::is_of_pybind(type)) && object.is_const())
     return type_attribute(lookup, object, name);
   // int | str: generic but for the names that it has of its class
   if (type == cpython::union_type() && object.is_const() && !has_name(name, "__module__"))

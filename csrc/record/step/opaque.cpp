@@ -655,7 +655,8 @@ namespace {
 // A call that writes to tensors alone gave the tensor back that it wrote to first; Null: something else.
 Val handed_back(Recorder& recorder, const Node& node, PyObject* object) {
   const bool named = node.count <= node.aux;  // or spread: the first may be anything
-  if (!recorder.foreign.only_tensors || named || !recorder.adapter()->is_tensor(object)) return Val();
+  if (!recorder.foreign.only_tensors || named || recorder.adapter() == nullptr || !recorder.adapter()->is_tensor(object))
+    return Val();
   const Val first = recorder.trace().operands[node.first];
   return first.is_reg() && recorder.heap.real(first) == object ? first : Val();
 }
@@ -671,7 +672,7 @@ void take_opaque(Recorder& recorder, ShadowFrame& frame, PyObject* object) {
     node.imm = recorder.adapter()->operators_counted() - node.imm;
   const uint32_t out = std::get<Opaque>(pending.awaited).out;
   pending.result = Val::reg(out);
-  if (recorder.foreign.only_tensors) recorder.adapter()->foreign_code();
+  if (recorder.foreign.only_tensors && recorder.adapter() != nullptr) recorder.adapter()->foreign_code();
   if (object == nullptr) return;
   if (const Val first = handed_back(recorder, node, object); !first.is_null()) {
     pending.result = first;

@@ -19,7 +19,7 @@ constexpr const char* kModule = "mindspore._c_expression";
 // Functions of C that are given a primitive, or are one's call.
 constexpr const char *kOperators = "pyboost_", *kCall = "__call__", *kExecutors[] = {"run_op_async", "real_run_op"};
 constexpr const char* kOverloads = "Functional_";  // classes of objects that choose an operator by their operands
-constexpr const char* kAttributes[] = {"_shape", "_dtype", "_size", "_itemsize", "_nbytes", "_strides"};
+constexpr const char* kAttributes[] = {"init", "_shape", "_dtype", "_size", "_itemsize", "_nbytes", "_strides"};
 // Methods that say something of a tensor to Python or take a function are no operators.
 constexpr const char* kNoOperators[] = {"hooks", "_set_user_data", "_get_user_data", "__setstate__", "set_"};
 // Primitives that call functions of the program.

@@ -25,6 +25,7 @@ from pijit.graph.build import (
     functions,
     higher_order,
     lists,
+    mindspore_calls,
     operators,
     python_calls,
     raising,
@@ -149,6 +150,7 @@ class Builder(Making):
         self.modes: Modes | None = None  # of autocast, where casts will be made of them
         self._effects: list[Effect] = []
         self.arrays = Arrays(self, rule_of)
+        self.of_mindspore = mindspore_calls.Tensors(self)
         for leaf in leaves:
             value = self._typed(leaf.tensor, Value(self._fresh(leaf.name), role="input"))
             self._inputs[id(leaf.tensor)] = value
@@ -204,7 +206,8 @@ class Builder(Making):
 
     @staticmethod
     def _typed(tensor: Any, value: Value) -> Value:
-        dtype, shape, device = _torch_objects.facts(tensor)
+        own = mindspore_calls.is_tensor_of_mindspore(tensor)
+        dtype, shape, device = mindspore_calls.facts(tensor) if own else _torch_objects.facts(tensor)
         return Value(value.name, "tensor", value.role, dtype, shape, device, value.path)
 
     def _load(self, row: Mapping[str, Any]) -> None:
@@ -217,7 +220,10 @@ class Builder(Making):
     def _load_arrays(self, loads: Any) -> None:
         """Arrays of NumPy that the call finds."""
         for register, source in loads:
-            if is_array(array := self._at(source)) and register not in self._registers:
+            array = self._at(source)
+            if mindspore_calls.is_tensor_of_mindspore(array):
+                self._registers[register] = self.of_mindspore.constant(array, str(source[-1][-1]))
+            if is_array(array) and register not in self._registers:
                 known = self._inputs.get(id(array))
                 self._registers[register] = self.arrays.constant(array) if known is None else known
 
@@ -266,6 +272,8 @@ class Builder(Making):
             return word
         if _torch_objects.is_tensor(thing):
             return self._tensor(thing)
+        if mindspore_calls.is_tensor_of_mindspore(thing):
+            return self.of_mindspore.constant(thing)
         if isinstance(thing, tuple | list):
             return tuple(map(self._literal, thing)) if is_shallow(thing) else Opaque(type(thing).__name__)
         if isinstance(thing, range) and len(thing) <= _LONGEST_RANGE:
@@ -364,6 +372,8 @@ class Builder(Making):
             self._registers[row["out"]] = self._argument(row["b" if op == "box" else "a"])
         elif op == "build":
             self._built[row["out"]] = row.get("built", ("other", "an object"))
+        elif op in {"call", "pure"} and self.of_mindspore.call(row):
+            pass
         elif op in {"opaque", "pure"} and ((op == "pure" and self.arrays.call(row)) or self._known_call(row)):
             pass
         elif op == "pure" and (found := python_calls.number_row(row)) is not None:

@@ -16,6 +16,7 @@ from pijit.graph.build.arguments import Leaf, leaves
 from pijit.graph.build.array_values import is_array, tensor_of
 from pijit.graph.build.builder import Builder, Decisions
 from pijit.graph.build.contractions import with_paths
+from pijit.graph.build.mindspore_calls import is_tensor_of_mindspore, plain_of
 from pijit.graph.build.modules import Modules
 from pijit.graph.build.types import typed
 from pijit.graph.model import Graph
@@ -80,7 +81,7 @@ def captured(
             what torch loads at its first `vmap` and `jvp` has to be there.
     """
     check_recordable(fn, "graph.capture")
-    found = leaves(fn, args, kwargs, lambda thing: _torch_objects.is_tensor(thing) or is_array(thing))
+    found = leaves(fn, args, kwargs, _is_leaf)
     copies = {leaf.name: leaf.tensor.copy(order="K") for leaf in found if is_array(leaf.tensor)}
     things = known(fn, args, kwargs).values()
     before, enabled = _torch_objects.gradients(things), _torch_objects.gradients_enabled()
@@ -98,18 +99,19 @@ def captured(
         builder = _builder(fn, data, args, kwargs, found, decisions=decisions)
         builder.modes, builder.enabled = modes, enabled
         builder.arrays.take(found, copies)
+        builder.of_mindspore.take(found)
         graph = builder.arrays.finished(builder.build())
     finally:
         _core.remove_root(root)
     if not types:
         return graph
     with autocast.off():
-        examples = {leaf.name: tensor_of(copies.get(leaf.name, leaf.tensor)) for leaf in found}
+        examples = {leaf.name: tensor_of(copies.get(leaf.name, plain_of(leaf.tensor))) for leaf in found}
         graph = autocast.expanded(graph, modes, {**graph.data, **examples}, builder.applied)
         if not training_steps.needs_expansion(graph):
             graph = _typed(training_steps.without_modes(graph), examples, dynamic)
             retyped = functions.expanded(graph, builder.applied, lambda graph: _typed(graph, examples, dynamic))
-            return builder.arrays.checked(with_paths(retyped))
+            return builder.of_mindspore.checked(builder.arrays.checked(with_paths(retyped)))
         training_steps.check_stores(builder.stores, graph, builder.sources)
         tensors = {**graph.data, **examples}
         trained = {name for name, tensor in tensors.items() if _torch_objects.is_trained(tensor)}
@@ -118,6 +120,10 @@ def captured(
         except autograd.Unable as why:
             graph = training_steps.split_there(graph, str(why))
         return with_paths(_typed(graph, examples, False))
+
+
+def _is_leaf(thing: Any) -> bool:
+    return _torch_objects.is_tensor(thing) or is_array(thing) or is_tensor_of_mindspore(thing)
 
 
 def _typed(graph: Graph, examples: Mapping[str, Any], dynamic: Any) -> Graph:

@@ -18,6 +18,8 @@ constexpr Py_ssize_t kMostItems = 64;
 constexpr const char* kModule = "mindspore._c_expression";
 // Functions of C that are given a primitive, or are one's call.
 constexpr const char *kOperators = "pyboost_", *kCall = "__call__", *kExecutors[] = {"run_op_async", "real_run_op"};
+// Functions that say something of dtypes and classes: of the module of dtypes, and of the class of C of tensors.
+constexpr const char* kHelpers[] = {"type_to_type_id", "_is_test_stub"};
 constexpr const char* kOverloads = "Functional_";  // classes of objects that choose an operator by their operands
 constexpr const char* kAttributes[] = {"init", "_shape", "_dtype", "_size", "_itemsize", "_nbytes", "_strides"};
 // Methods that say something of a tensor to Python or take a function are no operators.
@@ -26,8 +28,8 @@ constexpr const char* kNoOperators[] = {"hooks", "_set_user_data", "_get_user_da
 constexpr const char* kCallBack[] = {"Custom", "PyFunc", "PyExecute", "HookBackward", "CellBackwardHook", "Print"};
 // Functions of the module _operator.
 constexpr const char* kFunctions[] = {
-    "add",  "and_", "floordiv",  "matmul", "mul",  "mod",      "or_",  "pow",      "sub", "truediv", "xor", "lt",
-    "le",   "eq",   "ne",        "gt",     "ge",   "neg",      "pos",  "invert",   "abs", "getitem", "iadd", "iand",
+    "add",  "and_", "floordiv",  "matmul", "mul",  "mod",      "or_",  "pow",     "sub",  "truediv", "xor",  "lt",
+    "le",   "eq",   "ne",        "gt",     "ge",   "neg",      "pos",  "invert",  "abs",  "getitem", "iadd", "iand",
     "imod", "imul", "ifloordiv", "ior",    "ipow", "itruediv", "isub", "imatmul", "ixor", "setitem"};
 
 struct Library {
@@ -37,6 +39,10 @@ Library* g_library = nullptr;
 
 std::unordered_set<const void*>& functions() {
   static auto* all = new std::unordered_set<const void*>;
+  return *all;
+}
+std::unordered_set<const PyMethodDef*>& helpers() {
+  static auto* all = new std::unordered_set<const PyMethodDef*>;
   return *all;
 }
 std::unordered_set<PyTypeObject*>& overloads() {
@@ -87,6 +93,12 @@ void add_callables(const Ref& module) noexcept {
     if (!PyType_Check(value)) continue;
     auto* type = reinterpret_cast<PyTypeObject*>(value);
     if (ends_with(type->tp_name, kOverloads)) overloads().insert(type);
+  }
+  const Ref holders[] = {attribute(module, "typing"), attribute(module, "TensorPy")};
+  for (size_t i = 0; i < std::size(kHelpers); ++i) {
+    const Ref helper = attribute(holders[i], kHelpers[i]);
+    if (helper && PyCFunction_CheckExact(helper.get()))
+      helpers().insert(reinterpret_cast<PyCFunctionObject*>(helper.get())->m_ml);
   }
   const Ref operators = loaded("_operator");
   for (const char* name : kFunctions)
@@ -173,6 +185,7 @@ Call call_of(PyObject* callable) noexcept {
   if (overloads().count(Py_TYPE(callable)) != 0) return Call::kOperator;
   if (!PyCFunction_CheckExact(callable)) return Call::kNone;
   const auto* function = reinterpret_cast<PyCFunctionObject*>(callable);
+  if (helpers().count(function->m_ml) != 0) return Call::kOperator;
   if (function->m_module == nullptr || !PyUnicode_Check(function->m_module) ||
       PyUnicode_CompareWithASCIIString(function->m_module, kModule) != 0)
     return Call::kNone;

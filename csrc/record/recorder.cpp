@@ -511,7 +511,9 @@ void Recorder::observe_instruction(ShadowFrame& frame) {
   if (stopping) {
     const auto mark = frame.mark;
     const Vals slots = frame.slots;
-    if (!compute_arrays(*this, frame) && !call_library(*this, frame) && !numbers.stay_open && fix_operands(*this, frame)) step(*this, frame, now);
+    if (!compute_arrays(*this, frame) && !call_library(*this, frame) && !numbers.stay_open &&
+        fix_operands(*this, frame))
+      step(*this, frame, now);
     if (stopping && !stop_final && !stop_changed && heap.lasting == mark.lasting) {  // it did not help: they stay open
       rollback(frame);
       frame.mark = mark;

@@ -59,7 +59,7 @@ struct Foreign {
   bool epoch_due = false;         // foreign code ran: an epoch begins at the next instruction
   bool only_tensors = false;      // the opaque call under way writes to tensors alone: none begins behind it
   Val epoch_result, none_result;  // registers to look at there
-  Val library_result;             // of a call that wrote to tensors alone: what it is, is checked at the next instruction
+  Val library_result;  // of a call that wrote to tensors alone: what it is, is checked at the next instruction
   // Kept: they only make the recording more careful. Addresses in them may be those of other objects by now.
   ObjectSet known;  // instances, functions and classes met before foreign code ran
   Vec<std::pair<PyObject*, PyTypeObject*>> written_here;  // what the nodes of this epoch write, with its class
@@ -67,9 +67,9 @@ struct Foreign {
   bool any_written = false;                               // of `found`
   // Kept, by register.
   Vec<uint32_t> of_library;  // what calls of MindSpore have made: no object of it has attributes of its own
-  Vec<bool> held;       // results that something else holds
-  Vec<bool> loaded;     // registers that guards load
-  Vec<uint32_t> typed;  // registers whose class may change
+  Vec<bool> held;            // results that something else holds
+  Vec<bool> loaded;          // registers that guards load
+  Vec<uint32_t> typed;       // registers whose class may change
   // Kept: a bound on how often the recording goes on with an opaque call.
   uint32_t opaque_calls = 0;
   // The same from the beginning to the end: cpython::thread_switches() when it began.

@@ -19,6 +19,7 @@
 #include "cpython/keys.h"
 #include "cpython/objects.h"
 #include "guard/instances.h"
+#include "mindspore/library.h"
 #include "pandas/library.h"
 #include "record/limits.h"
 #include "record/recorder.h"
@@ -226,6 +227,7 @@ Val found_container(Recorder& recorder, PyObject* object, Val source) {
 // What is in the register becomes known, if it was there when the epoch began.
 bool adopt(Recorder& recorder, Val reg, PyObject* object) {
   if (is_own_list(recorder.heap, reg)) return false;
+  if (mindspore::is_tensor(object) && !cpython::has_own_attributes(object)) return false;  // its class says it all
   if (pandas::kind_of(Py_TYPE(object)) != pandas::Kind::kNone) return false;  // nothing looks into one
   const RegInfo& info = recorder.trace().regs[reg.index()];
   if (info.rep != Rep::kObject || (info.epoch >= recorder.trace().epochs.size() && !recorder.foreign.is_loaded(reg)))

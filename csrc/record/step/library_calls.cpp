@@ -100,7 +100,7 @@ Val known_result(Recorder& recorder, Val value, PyObject* object) {
   return value;
 }
 
-void take_result(Recorder& recorder, ShadowFrame& frame, PyObject* result) {
+void take_library_value(Recorder& recorder, ShadowFrame& frame, PyObject* result) {
   take_opaque(recorder, frame, result);
   if (!recorder.live() || result == nullptr) return;
   if (is_simple(result)) {
@@ -112,7 +112,7 @@ void take_result(Recorder& recorder, ShadowFrame& frame, PyObject* result) {
 }
 
 // A value of which mindspore::is_plain will hold at each replay.
-bool is_plain(Recorder& recorder, Val value, bool* tensors, int depth = 0) {
+bool is_plain_operand(Recorder& recorder, Val value, bool* tensors, int depth = 0) {
   PyObject* object = value.is_virtual() ? nullptr : recorder.heap.real(value);
   if (value.is_reg()) {
     const RegInfo& info = recorder.trace().regs[value.index()];
@@ -129,13 +129,13 @@ bool is_plain(Recorder& recorder, Val value, bool* tensors, int depth = 0) {
     if (!recorder.heap.is_virtual(value, kind)) continue;
     const Vals& parts = recorder.heap.model(value).items;
     return std::all_of(parts.begin(), parts.end(),
-                       [&](Val part) { return is_plain(recorder, part, tensors, depth + 1); });
+                       [&](Val part) { return is_plain_operand(recorder, part, tensors, depth + 1); });
   }
   return false;
 }
 
 // A method that was bound.
-bool resolve(Heap& heap, Request* wanted) {
+bool unbind_method(Heap& heap, Request* wanted) {
   for (VirtualKind kind : {VirtualKind::kBuiltinMethod, VirtualKind::kBoundMethod}) {
     if (!heap.is_virtual(wanted->callable, kind)) continue;
     wanted->args.insert(wanted->args.begin(), heap.virtual_field(wanted->callable, 1));
@@ -144,13 +144,13 @@ bool resolve(Heap& heap, Request* wanted) {
   return wanted->callable.object() != nullptr;
 }
 
-bool is_known(Recorder& recorder, const Request& wanted) {
+bool is_library_call(Recorder& recorder, const Request& wanted) {
   PyObject* callable = wanted.callable.object();
   const Vals& args = wanted.args;
   if (callable == getattr_function()) {
     PyObject* object = args[0].is_virtual() ? nullptr : recorder.heap.real(args[0]);
     bool tensors = false;
-    return object != nullptr && wanted.pushes == 1 && is_plain(recorder, args[0], &tensors) &&
+    return object != nullptr && wanted.pushes == 1 && is_plain_operand(recorder, args[0], &tensors) &&
            mindspore::is_known_attribute(object, args[1].object());
   }
   const mindspore::Call call = mindspore::call_of(callable);
@@ -176,13 +176,13 @@ bool is_known(Recorder& recorder, const Request& wanted) {
     if (!args[i].is_const()) return false;
   bool tensors = false;
   for (size_t i = first; i < args.size(); ++i)
-    if (args[i].is_null() || !is_plain(recorder, args[i], &tensors)) return false;
+    if (args[i].is_null() || !is_plain_operand(recorder, args[i], &tensors)) return false;
   return tensors || call != mindspore::Call::kPython;
 }
 
-bool start(Recorder& recorder, ShadowFrame& frame, Request wanted) {
+bool start_library_call(Recorder& recorder, ShadowFrame& frame, Request wanted) {
   if (wanted.spread && !unfold_call(recorder, &wanted)) return false;
-  if (!resolve(recorder.heap, &wanted) || wanted.pushes > 1 || !is_known(recorder, wanted)) return false;
+  if (!unbind_method(recorder.heap, &wanted) || wanted.pushes > 1 || !is_library_call(recorder, wanted)) return false;
   for (const Val& value : wanted.args) {
     PyObject* object = value.is_virtual() ? nullptr : recorder.heap.real(value);
     if (object != nullptr && mindspore::is_tensor(object)) recorder.reads.guard_type_version(Py_TYPE(object));
@@ -193,7 +193,7 @@ bool start(Recorder& recorder, ShadowFrame& frame, Request wanted) {
   Val result;
   if (!opaque_node(recorder, frame, Op::kCall, wanted.callable, wanted.args, wanted.names, false, &result))
     return false;
-  await_opaque(recorder, frame, wanted.pops, wanted.pushes, result).finish = take_result;
+  await_opaque(recorder, frame, wanted.pops, wanted.pushes, result).finish = take_library_value;
   recorder.foreign.only_tensors = true;
   return true;
 }
@@ -209,7 +209,7 @@ bool call_library(Recorder& recorder, ShadowFrame& frame) {
   frame.pending = Pending();
   recorder.resume();
   Request wanted;
-  if (request(recorder, frame, frame.current(), &wanted) && start(recorder, frame, std::move(wanted)) &&
+  if (request(recorder, frame, frame.current(), &wanted) && start_library_call(recorder, frame, std::move(wanted)) &&
       recorder.live()) {
     recorder.trace().stop = StopInfo();
     return true;

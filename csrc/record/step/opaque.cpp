@@ -655,7 +655,8 @@ namespace {
 // A call that writes to tensors alone gave the tensor back that it wrote to first; Null: something else.
 Val handed_back(Recorder& recorder, const Node& node, PyObject* object) {
   const bool named = node.count <= node.aux;  // or spread: the first may be anything
-  if (!recorder.foreign.only_tensors || named || recorder.adapter() == nullptr || !recorder.adapter()->is_tensor(object))
+  if (!recorder.foreign.only_tensors || named || recorder.adapter() == nullptr ||
+      !recorder.adapter()->is_tensor(object))
     return Val();
   const Val first = recorder.trace().operands[node.first];
   return first.is_reg() && recorder.heap.real(first) == object ? first : Val();

@@ -818,7 +818,7 @@ def _table() -> dict[Any, tuple[Rule, bool]]:
 def rule_of(function: Any) -> tuple[Rule | None, bool]:
     """What a call of this callable is in a graph, and whether it is NumPy's whatever it is given."""
     numpy = sys.modules.get("numpy")
-    if numpy is None:
+    if numpy is None or not hasattr(getattr(numpy, "_core", None), "_methods"):  # NumPy before 2 has others
         return None, False
     if isinstance(function, numpy.ufunc):
         return ufunc_rule(function), False

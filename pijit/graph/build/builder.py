@@ -372,9 +372,7 @@ class Builder(Making):
             self._registers[row["out"]] = self._argument(row["b" if op == "box" else "a"])
         elif op == "build":
             self._built[row["out"]] = row.get("built", ("other", "an object"))
-        elif op in {"call", "pure"} and self.of_mindspore.call(row):
-            pass
-        elif op in {"opaque", "pure"} and ((op == "pure" and self.arrays.call(row)) or self._known_call(row)):
+        elif self._of_library(row):
             pass
         elif op == "pure" and (found := python_calls.number_row(row)) is not None:
             self._number(row, found[0], [self._argument(each) for each in row["operands"]], found[1])
@@ -388,6 +386,13 @@ class Builder(Making):
             self._check_object(row)
         elif op not in _SKIPPED and op != "exit":
             self._foreign(row)
+
+    def _of_library(self, row: Mapping[str, Any]) -> bool:
+        """A call of Python, of NumPy or of MindSpore that a graph says in its own words."""
+        op = row["op"]
+        if op in {"call", "pure"} and self.of_mindspore.call(row):
+            return True
+        return op in {"opaque", "pure"} and ((op == "pure" and self.arrays.call(row)) or self._known_call(row))
 
     def _emit(self, row: Mapping[str, Any], op: str, arguments: Mapping[str, Any], results: Any, **more: Any) -> None:
         region, file, line = self._place(row.get("frame", -1))

@@ -1,7 +1,7 @@
 """Calls of MindSpore's operators in a trace, as operators of a graph.
 
 The trace has such a call as MindSpore's Python layers make it: a function of C that is given a primitive and a list of
-operands, the executor's that is given a primitive and its name, a method of the class of tensors, an operator of Python.
+operands, the executor's with a primitive and its name, a method of the class of tensors, an operator of Python.
 All of them have a name; in the table below it stands for an operator of torch with the same meaning. Each call is made
 once more on the tensors of the call that was captured: so the graph knows the dtype and the sizes of each result.
 """
@@ -19,19 +19,41 @@ from pijit.graph.build.known_calls import is_number, is_tensor
 from pijit.graph.build.opaque_objects import UNKNOWN, Known, Opaque
 from pijit.graph.model import Graph, Token, Value, place_of, replaced
 from pijit.graph.run import bind, caller
+from pijit.graph.torch_calls import NUMBERS
 
-_UNARY = ("abs", "acos", "acosh", "asin", "asinh", "atan", "atanh", "ceil", "cos", "cosh", "erf", "erfc", "exp", "expm1")
+_UNARY = (
+    "abs",
+    "acos",
+    "acosh",
+    "asin",
+    "asinh",
+    "atan",
+    "atanh",
+    "ceil",
+    "cos",
+    "cosh",
+    "erf",
+    "erfc",
+    "exp",
+    "expm1",
+)
 _UNARY += ("floor", "isfinite", "log", "log10", "log1p", "log2", "neg", "reciprocal", "relu", "relu6", "round", "rsqrt")
 _UNARY += ("sigmoid", "silu", "sin", "sinh", "sqrt", "square", "tan", "tanh", "trunc", "logical_not")
 # MindSpore's name in small letters, without "_" -> torch's.
 _SAME = {name.replace("_", ""): name for name in _UNARY}
 _SAME |= {"acosext": "acos", "asinext": "asin", "atanext": "atan", "negative": "neg", "absolute": "abs"}
-_SAME |= {"identity": "clone", "clone": "clone", "hsigmoid": "hardsigmoid", "hswish": "hardswish", "softplus": "softplus"}
+_SAME |= {
+    "identity": "clone",
+    "clone": "clone",
+    "hsigmoid": "hardsigmoid",
+    "hswish": "hardswish",
+    "softplus": "softplus",
+}
 _BINARY = {"add": "add", "addext": "add", "sub": "sub", "subext": "sub", "mul": "mul", "div": "div", "realdiv": "div"}
 _BINARY |= {"truediv": "div", "divs": "div", "muls": "mul", "addscalar": "add", "subscalar": "sub", "subtract": "sub"}
 _BINARY |= {"pow": "pow", "powtensorscalar": "pow", "maximum": "maximum", "minimum": "minimum"}
-_TESTS = {"equal": "eq", "eq": "eq", "notequal": "ne", "ne": "ne", "less": "lt", "lt": "lt", "lessequal": "le", "le": "le"}
-_TESTS |= {"greater": "gt", "gt": "gt", "greaterequal": "ge", "ge": "ge", "eqscalar": "eq"}
+_TESTS = {"equal": "eq", "eq": "eq", "notequal": "ne", "ne": "ne", "less": "lt", "lt": "lt", "lessequal": "le"}
+_TESTS |= {"le": "le", "greater": "gt", "gt": "gt", "greaterequal": "ge", "ge": "ge", "eqscalar": "eq"}
 _MATMULS = {"matmul", "matmulext", "batchmatmul", "mm", "bmmext"}
 _SWAPPED = {"lt": "gt", "gt": "lt", "le": "ge", "ge": "le"}
 
@@ -98,24 +120,43 @@ class Tensors:
         if function is sys.modules["mindspore"].Tensor:
             return self._made(row, operands)
         name, positional = _name_of(function, operands)
-        if not name or not any(is_tensor(each) for each in _flat(positional)):
+        if not name:
             return False
+        if not any(isinstance(each, Value) for each in _flat(positional)):
+            return self._of_literals(row, function, operands)
         names = row["b"][1] if row.get("b") is not None and row["b"][0] == "const" else ()
         first = len(positional) - len(names)
         named = dict(zip(names, positional[first:], strict=True))
         try:
-            example = function(*map(self._native, operands[: len(operands) - len(names)]), **{
-                key: self._native(each) for key, each in named.items()
-            })
+            example = function(
+                *map(self._native, operands[: len(operands) - len(names)]),
+                **{key: self._native(each) for key, each in named.items()},
+            )
         except Exception:  # it has no example, and so no dtypes
             return False
         self.row = row
+        if example is None:  # the program waits for an operator
+            self.builder._registers[row["out"]] = None
+            return True
         rule = _RULES.get(name)
         try:
             made = UNKNOWN if rule is None else rule(self, example, *positional[:first], **named)
         except (TypeError, ValueError, IndexError):  # it is given what the rule does not know
             made = UNKNOWN
         self.builder._registers[row["out"]] = self._noted(name, made, example, positional)
+        return True
+
+    def _of_literals(self, row: Mapping[str, Any], function: Any, operands: list[Any]) -> bool:
+        """A question about dtypes or numbers that has the same answer in each call."""
+        if row.get("b") is not None:
+            return False
+        try:
+            found = function(*map(self._native, operands))
+        except Exception:
+            return False
+        if not all(isinstance(each, bool | int | float) for each in _flat([found])):
+            return False
+        self.builder._registers[row["out"]] = found
         return True
 
     def _made(self, row: Mapping[str, Any], operands: list[Any]) -> bool:
@@ -163,12 +204,21 @@ class Tensors:
 
     def _native(self, argument: Any) -> Any:
         if isinstance(argument, Value):
+            if argument.name not in self.examples:
+                self.examples[argument.name] = self._number(argument)
             return self.examples[argument.name]
         if isinstance(argument, Known):
             return argument.made
         if isinstance(argument, Opaque):
             raise TypeError(argument.what)
         return type(argument)(map(self._native, argument)) if type(argument) in {tuple, list} else argument
+
+    def _number(self, value: Value) -> Any:
+        """What a number of the graph is in the call."""
+        node = next((each for each in reversed(self.builder._nodes) if value in each.results), None)
+        if node is None or node.op not in NUMBERS:
+            raise TypeError(value.name)
+        return NUMBERS[node.op](*map(self._native, node.arguments.values()))
 
     def _noted(self, name: str, made: Any, example: Any, operands: list[Any]) -> Any:
         """The result, with the examples of its tensors; where no rule says it, a node of Python."""
@@ -236,20 +286,20 @@ class Tensors:
         )
         return replace(graph, nodes=nodes, outputs=replaced(graph.outputs, made))
 
-
     def _between(self, graph: Graph) -> dict[str, Any]:
         """What stands between the operators of one call, where torch has not said what it is."""
-        if graph.breaks or all(value is None or value.shape is not None for each in graph.nodes for value in each.results):
+        values = [value for each in graph.nodes for value in each.results if value is not None]
+        if graph.breaks or all(value.shape is not None for value in values):
             return {}
         mindspore, call = sys.modules["mindspore"], caller("mindspore")
-        values = {name: self.examples.get(name, each) for name, each in graph.data.items()}
-        values |= {value.name: self.examples[value.name] for value in graph.inputs if value.name in self.examples}
-        if any(value.name not in values for value in graph.inputs):
+        made = {name: self.examples.get(name, each) for name, each in graph.data.items()}
+        made |= {value.name: self.examples[value.name] for value in graph.inputs if value.name in self.examples}
+        if any(value.name not in made for value in graph.inputs):
             return {}
         with mindspore._no_grad():
             for node in graph.nodes:
-                bind(node, call(node, values), values)
-        return values
+                bind(node, call(node, made), made)
+        return made
 
 
 def _flat(things: Any) -> list[Any]:
@@ -290,7 +340,7 @@ def _binary(name: str, test: bool = False) -> Rule:
     plain = name in {"maximum", "minimum"}
 
     def rule(tensors: Tensors, example: Any, x: Any, y: Any, alpha: Any = 1) -> Any:
-        if alpha != 1 or not all(map(lambda each: is_tensor(each) or is_number(each), (x, y))):
+        if alpha != 1 or not all(is_tensor(each) or is_number(each) for each in (x, y)):
             return UNKNOWN
         if plain:
             return tensors.op(name, x, y) if is_tensor(x) and is_tensor(y) else UNKNOWN

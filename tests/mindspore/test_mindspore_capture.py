@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import re
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -54,9 +57,6 @@ def test_cells_have_the_numbers_of_mindspore_in_torch(name: str, tmp_path: Path)
 
 def in_torch(place: Path) -> None:
     """Runs a graph in torch, in a process that does not import MindSpore: each brings libraries of its own."""
-    import os
-    import sys
-
     packages = os.environ.get("TORCH_PACKAGES")
     if not packages:
         pytest.skip("no torch to run the graph in")
@@ -70,6 +70,18 @@ def in_torch(place: Path) -> None:
     )
     done = subprocess.run([sys.executable, "-c", code, str(place), packages], capture_output=True, text=True)
     assert done.stdout.strip() == "torch.float32", done.stderr
+
+
+def test_the_page_s_example_says_what_it_says(tmp_path: Path) -> None:
+    page = Path(__file__).parents[2] / "docs" / "mindspore.md"
+    found = re.search(r"```python\n(.*?)```", page.read_text(), re.DOTALL)
+    assert found is not None
+    (tmp_path / "train.py").write_text(found[1])
+    done = subprocess.run([sys.executable, tmp_path / "train.py"], capture_output=True, text=True, check=True)
+    said = [line for line in done.stdout.splitlines() if line.startswith("(") or " opaque calls" in line]
+    assert said[:3] == ["(4, 8)", "(4, 8)", "(2, 8)"]
+    assert said[-1] == "(4, 8)"
+    assert said[3].endswith(" 0 opaque calls"), said
 
 
 def test_a_graph_that_says_not_all_names_what_it_lacks() -> None:

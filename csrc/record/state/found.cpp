@@ -228,7 +228,7 @@ Val found_container(Recorder& recorder, PyObject* object, Val source) {
 bool adopt(Recorder& recorder, Val reg, PyObject* object) {
   if (is_own_list(recorder.heap, reg)) return false;
   if (mindspore::is_tensor(object) && !cpython::has_own_attributes(object)) return false;  // its class says it all
-  if (pandas::kind_of(Py_TYPE(object)) != pandas::Kind::kNone) return false;  // nothing looks into one
+  if (pandas::kind_of(Py_TYPE(object)) != pandas::Kind::kNone) return false;               // nothing looks into one
   const RegInfo& info = recorder.trace().regs[reg.index()];
   if (info.rep != Rep::kObject || (info.epoch >= recorder.trace().epochs.size() && !recorder.foreign.is_loaded(reg)))
     return false;

@@ -305,7 +305,7 @@ Invoke bind(Lookup& lookup, PyObject* descriptor, Val object, Val type, PyObject
   }
   if (kind == &PyMethodDescr_Type || kind == &PyWrapperDescr_Type || numpy::draws(descriptor))
     return found(lookup, object.is_null() ? Val::constant(descriptor) : builtin_method(recorder, descriptor, object));
-  if (kind == &PyInstanceMethod_Type) {  // a function of C that is bound as one of Python is
+  if (kind == &PyInstanceMethod_Type && mindspore::is_loaded()) {  // a function of C, bound as one of Python is
     const Val function = recorder.reads.owned(PyInstanceMethod_GET_FUNCTION(descriptor));
     return found(lookup, object.is_null() ? function : bound_method(recorder, function, object));
   }

@@ -21,7 +21,7 @@ from pijit.graph.model import Graph, Token, Value, place_of, replaced
 from pijit.graph.run import bind, caller
 from pijit.graph.torch_calls import NUMBERS
 
-_UNARY = (
+_UNARY = [
     "abs",
     "acos",
     "acosh",
@@ -36,9 +36,29 @@ _UNARY = (
     "erfc",
     "exp",
     "expm1",
-)
-_UNARY += ("floor", "isfinite", "log", "log10", "log1p", "log2", "neg", "reciprocal", "relu", "relu6", "round", "rsqrt")
-_UNARY += ("sigmoid", "silu", "sin", "sinh", "sqrt", "square", "tan", "tanh", "trunc", "logical_not")
+    "floor",
+    "isfinite",
+    "log",
+    "log10",
+    "log1p",
+    "log2",
+    "neg",
+    "reciprocal",
+    "relu",
+    "relu6",
+    "round",
+    "rsqrt",
+    "sigmoid",
+    "silu",
+    "sin",
+    "sinh",
+    "sqrt",
+    "square",
+    "tan",
+    "tanh",
+    "trunc",
+    "logical_not",
+]
 # MindSpore's name in small letters, without "_" -> torch's.
 _SAME = {name.replace("_", ""): name for name in _UNARY}
 _SAME |= {"acosext": "acos", "asinext": "asin", "atanext": "atan", "negative": "neg", "absolute": "abs"}

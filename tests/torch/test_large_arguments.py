@@ -1,4 +1,4 @@
-"""Arguments, and what frames hold where recordings begin, that hold very much: recorded in a moment, and answered as ever."""
+"""Arguments, and what frames hold where recordings begin, that hold very much: recorded in a moment, with the same answer."""
 
 from __future__ import annotations
 

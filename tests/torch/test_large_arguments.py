@@ -1,4 +1,4 @@
-"""Arguments, and what frames hold where recordings begin, that hold very much: recorded in a moment, with the same answer."""
+"""Arguments, and what frames hold where recordings begin, that hold very much: each is recorded in a moment."""
 
 from __future__ import annotations
 

@@ -6,10 +6,10 @@
 
 namespace pijit {
 
-inline constexpr int kMaxLoadedDepth = 4;           // of containers in containers
-inline constexpr Py_ssize_t kMaxLoadedItems = 256;  // of one container
-inline constexpr Py_ssize_t kMaxAttributes = 2048;  // of the instances among the arguments, with what they hold
-inline constexpr Py_ssize_t kMaxArgumentItems = 4096;   // items of all containers among the arguments
+inline constexpr int kMaxLoadedDepth = 4;              // of containers in containers
+inline constexpr Py_ssize_t kMaxLoadedItems = 256;     // of one container
+inline constexpr Py_ssize_t kMaxAttributes = 2048;     // of the instances among the arguments, with what they hold
+inline constexpr Py_ssize_t kMaxArgumentItems = 4096;  // items of all containers among the arguments
 
 // A guard of, or the load of, an inline value; see guards.def.
 Guard inline_guard(GuardOp op, Val source, PyTypeObject* type, Py_ssize_t index) noexcept;

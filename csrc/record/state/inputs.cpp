@@ -588,8 +588,8 @@ bool bind_root(Recorder& recorder) {
       shadow->local(i) =
           tuple ? input_sequence(recorder, object, source, 0, true) : input_dict(recorder, object, source, 0, true);
     } else {
-      shadow->local(i) = is_too_much(recorder, object) ? by_type(recorder, object, source)
-                                                       : input(recorder, object, source, 0);
+      shadow->local(i) =
+          is_too_much(recorder, object) ? by_type(recorder, object, source) : input(recorder, object, source, 0);
     }
     if (shadow->local(i).is_null()) return false;
   }

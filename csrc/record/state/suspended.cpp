@@ -68,8 +68,7 @@ Val entry_generator(Recorder& recorder, PyObject* object, Val source) {
     input_guard(recorder, GuardOp::kSame, source).number = static_cast<uint64_t>(places.first);
     return Val::virtual_object(known->second);
   }
-  if (!is_taken_apart(recorder, object, source, places.count))
-    return by_type(recorder, object, source);
+  if (!is_taken_apart(recorder, object, source, places.count)) return by_type(recorder, object, source);
   const int used = cpython::used_slots(frame);
   auto shadow = std::make_unique<ShadowFrame>();
   shadow->frame = frame;

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextvars
 import copy
+import sys
+import types
 from typing import Any
 
 import numpy as np
@@ -335,3 +338,19 @@ def test_arrays_of_numpy_in_a_dtype_are_constants() -> None:
     for size in (3, 5):
         x = torch.randn(size, 4)
         assert_same(graph.run(x), with_arrays(x))
+
+
+def test_a_library_that_is_imported_in_part_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    variable = contextvars.ContextVar("variable", default=1)
+
+    def function(x: Any) -> Any:
+        token = variable.set(3)
+        try:
+            return x * variable.get()
+        finally:
+            variable.reset(token)
+
+    monkeypatch.setitem(sys.modules, "mindspore", types.ModuleType("mindspore"))
+    x = torch.ones(2)
+    for _ in range(2):
+        assert torch.equal(pijit.graph.capture(function, x).run(x), function(x))

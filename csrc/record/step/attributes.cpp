@@ -642,8 +642,8 @@ Invoke find_attribute(Recorder& recorder, ShadowFrame& frame, Val object, PyObje
     if (descriptor == nullptr || Py_TYPE(descriptor) != &PyMethodDescr_Type) return Invoke::kUnknown;
     return bind(lookup, descriptor, object, Val::constant(reinterpret_cast<PyObject*>(type)), name);
   }
-  const pandas::Kind of_pandas = pandas::kind_of(type);
-  if (of_pandas == pandas::Kind::kData || of_pandas == pandas::Kind::kDerived) {  // what it does with the name is one call, but for methods
+  // What pandas does with a name is one call, but for methods.
+  if (const auto kind = pandas::kind_of(type); kind == pandas::Kind::kData || kind == pandas::Kind::kDerived) {
     PyObject* descriptor = recorder.reads.lookup_type(type, name);
     if (!recorder.live()) return Invoke::kStopped;
     if (descriptor == nullptr || Py_TYPE(descriptor) != &PyFunction_Type) return Invoke::kUnknown;

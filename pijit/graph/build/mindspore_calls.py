@@ -78,10 +78,14 @@ _MATMULS = {"matmul", "matmulext", "batchmatmul", "mm", "bmmext"}
 _SWAPPED = {"lt": "gt", "gt": "lt", "le": "ge", "ge": "le"}
 
 
+def _class_of_tensors() -> type | None:
+    """MindSpore's, if that is imported, and to its end."""
+    return getattr(sys.modules.get("mindspore"), "Tensor", None)
+
+
 def is_tensor_of_mindspore(thing: Any) -> bool:
     """It is a tensor of MindSpore, where that is imported."""
-    mindspore = sys.modules.get("mindspore")
-    return mindspore is not None and isinstance(thing, getattr(mindspore, "Tensor", ()))
+    return isinstance(thing, _class_of_tensors() or ())
 
 
 def facts(tensor: Any) -> tuple[str, tuple[int, ...], str]:
@@ -130,14 +134,14 @@ class Tensors:
 
     def call(self, row: Mapping[str, Any]) -> bool:
         """A row of the trace; False: it is no call of MindSpore's."""
-        if "mindspore" not in sys.modules or row["a"][0] != "const" or row.get("out") is None:
+        if _class_of_tensors() is None or row["a"][0] != "const" or row.get("out") is None:
             return False
         function, operands = row["a"][1], [self._argument(each) for each in row.get("operands", ())]
         if row["op"] == "pure":
             return self._part(row, function, operands)
         if function is getattr:
             return self._attribute(row, operands)
-        if function is sys.modules["mindspore"].Tensor:
+        if function is _class_of_tensors():
             return self._made(row, operands)
         name, positional = _name_of(function, operands)
         if not name:

@@ -451,16 +451,16 @@ namespace {
 
 std::vector<PyTypeObject*> tuple_types;
 
-// A struct sequence of C all of whose fields are items.
-bool is_struct_sequence(PyTypeObject* type) noexcept {
+// Of a struct sequence of C, the fields that are no items; -1: it is none, or has fields without names.
+long hidden_fields(PyTypeObject* type) noexcept {
   static PyObject* const names[] = {PyUnicode_InternFromString("n_sequence_fields"),
                                     PyUnicode_InternFromString("n_fields"),
                                     PyUnicode_InternFromString("n_unnamed_fields")};
   PyObject* counts[3];
-  if (type->tp_base != &PyTuple_Type || (type->tp_flags & Py_TPFLAGS_BASETYPE) != 0) return false;
+  if (type->tp_base != &PyTuple_Type || (type->tp_flags & Py_TPFLAGS_BASETYPE) != 0) return -1;
   for (int i = 0; i < 3; ++i)
-    if (dict_lookup_exact(type_dict(type), names[i], &counts[i]) <= 0 || !PyLong_CheckExact(counts[i])) return false;
-  return int_bits(counts[2]) == 0 && PyLong_AsLong(counts[0]) == PyLong_AsLong(counts[1]);
+    if (dict_lookup_exact(type_dict(type), names[i], &counts[i]) <= 0 || !PyLong_CheckExact(counts[i])) return -1;
+  return int_bits(counts[2]) == 0 ? PyLong_AsLong(counts[1]) - PyLong_AsLong(counts[0]) : -1;
 }
 
 }  // namespace
@@ -472,7 +472,10 @@ void add_tuple_type(PyTypeObject* type) {
 bool holds_items_only(PyTypeObject* type) noexcept {
   const bool has_slot = type->tp_dictoffset != 0 && !has_managed_dict(type);
   const auto place = static_cast<Py_ssize_t>(has_slot ? sizeof(PyObject*) : 0);
-  return type->tp_basicsize == PyTuple_Type.tp_basicsize + place && type->tp_weaklistoffset == 0;
+  if (type->tp_weaklistoffset != 0) return false;
+  const Py_ssize_t more = type->tp_basicsize - PyTuple_Type.tp_basicsize - place;
+  // From CPython 3.13 on the size of a struct sequence has the fields in it that stand behind the items.
+  return more == 0 || (more > 0 && hidden_fields(type) * static_cast<Py_ssize_t>(sizeof(PyObject*)) == more);
 }
 
 bool is_plain_tuple(PyObject* object) noexcept {
@@ -480,7 +483,7 @@ bool is_plain_tuple(PyObject* object) noexcept {
   if (type == tuple) return true;
   if (std::find(tuple_types.begin(), tuple_types.end(), type) != tuple_types.end()) return true;
   if (!PyTuple_Check(object) || !holds_items_only(Py_TYPE(object)) || instance_dict(object) != nullptr) return false;
-  if ((type->tp_flags & Py_TPFLAGS_HEAPTYPE) == 0 && !is_struct_sequence(Py_TYPE(object))) return false;
+  if ((type->tp_flags & Py_TPFLAGS_HEAPTYPE) == 0 && hidden_fields(Py_TYPE(object)) != 0) return false;
   if (type->tp_finalize != nullptr || type->tp_del != nullptr) return false;
   if (type->tp_as_number != nullptr && type->tp_as_number->nb_bool != nullptr) return false;
   if (type->tp_iter != tuple->tp_iter || type->tp_richcompare != tuple->tp_richcompare) return false;

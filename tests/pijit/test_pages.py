@@ -18,6 +18,7 @@ SAYS = {
     "signatures.md": r"torch\.Size\(\[3, 1\]\)\ntrain\.py:3 in score\(\): x is float32\[65, 128\], and its signature",
     "precision.md": r"nodes 0 to 2: 3 operators, 100% of the trace\n(.*\n)*.*(in bfloat16: linear|faster in bfloat16)",
     "pandas.md": r"100 \(\d+,\)\n120 \(\d+,\)\n140 \(\d+,\)\n# .* 0 opaque calls\n",
+    "replacements.md": r"attention replaced 1 times\n",
     "lazy.md": r"\d\ntrain\.py:10: __float__ reads a value; 11 operators ran\n",
 }
 

@@ -65,9 +65,9 @@ Written by hand, from `--report` and `PIJIT_LOG=record,recompiles,exits`, for ru
   compared, with an error: where gain and loss are near each other some runs stay in and others do not.
 - **Replays that are left.** skorch copies a history that grows; pyro reads a stack of contexts, which the trace itself
   has filled, behind an opaque call: every replay of `svi` is left there.
-- **Small functions that are jitted.** Before CPython 3.12 a jitted function needs the hook wherever it is called from. A
-  program in which such a function is a tenth of the time (skorch, zuko) gains less by it than all other calls lose. From
-  run to run these rows differ by a tenth, as plain runs do.
+- **Small functions that are jitted.** Before CPython 3.12 a jitted function needs the hook wherever it is called from.
+  A program in which such a function is a tenth of the time (skorch, zuko) gains less by it than all other calls lose.
+  From run to run these rows differ by a tenth, as plain runs do.
 - **Opaque calls.** Samplers of random numbers in C, NumPy and environments; torch's engine of autograd, where somebody
   may look at the graph. Behind each the guards of what follows are checked again.
 - **What pijit steps aside for.** Transformations of torch.func: maml, per_sample_gradients.

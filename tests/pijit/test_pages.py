@@ -27,6 +27,9 @@ SAYS = {
 def test_example(page: str, says: str, tmp_path: Path) -> None:
     if page == "pandas.md":
         pytest.importorskip("pandas", minversion="3.0")
+    if page == "replacements.md":
+        pytest.importorskip("onnx")
+        pytest.importorskip("onnxruntime")
     found = re.search(r"```python\n(.*?)```", (DOCS / page).read_text(), re.DOTALL)
     assert found is not None
     program = tmp_path / "train.py"

@@ -17,4 +17,23 @@ inline Ref import_module(const char* name) noexcept {
   return outermost ? Ref::steal(PyImport_GetModule(key.get())) : Ref();
 }
 
+// The module, if it was imported under this name; else null.
+inline Ref loaded_module(const char* name) noexcept {
+  const Ref key = Ref::steal(PyUnicode_FromString(name));
+  return key ? Ref::steal(PyImport_GetModule(key.get())) : Ref();
+}
+
+// What is there under a name; null, without an error: nothing is, or there is no object.
+inline Ref attribute_of(const Ref& object, const char* name) noexcept {
+  Ref found = Ref::steal(object ? PyObject_GetAttrString(object.get(), name) : nullptr);
+  if (!found) PyErr_Clear();
+  return found;
+}
+
+// A module is being imported still.
+inline bool is_being_imported(const Ref& module) noexcept {
+  const Ref state = attribute_of(attribute_of(module, "__spec__"), "_initializing");
+  return state && PyObject_IsTrue(state.get()) > 0;
+}
+
 }  // namespace pijit

@@ -6,6 +6,7 @@
 #include <iterator>
 #include <unordered_set>
 
+#include "common/imports.h"
 #include "common/ref.h"
 #include "cpython/objects.h"
 
@@ -50,17 +51,6 @@ std::unordered_set<PyTypeObject*>& overloads() {
   return *all;
 }
 
-Ref loaded(const char* name) noexcept {
-  const Ref key = Ref::steal(PyUnicode_FromString(name));
-  return key ? Ref::steal(PyImport_GetModule(key.get())) : Ref();
-}
-
-Ref attribute(const Ref& object, const char* name) noexcept {
-  Ref found = Ref::steal(object ? PyObject_GetAttrString(object.get(), name) : nullptr);
-  if (!found) PyErr_Clear();
-  return found;
-}
-
 bool take_type(PyTypeObject** place, const Ref& object) noexcept {
   if (!object || !PyType_Check(object.get())) return false;
   *place = reinterpret_cast<PyTypeObject*>(new_reference(object.get()));  // it lasts
@@ -94,15 +84,15 @@ void add_callables(const Ref& module) noexcept {
     auto* type = reinterpret_cast<PyTypeObject*>(value);
     if (ends_with(type->tp_name, kOverloads)) overloads().insert(type);
   }
-  const Ref holders[] = {attribute(module, "typing"), attribute(module, "TensorPy")};
+  const Ref holders[] = {attribute_of(module, "typing"), attribute_of(module, "TensorPy")};
   for (size_t i = 0; i < std::size(kHelpers); ++i) {
-    const Ref helper = attribute(holders[i], kHelpers[i]);
+    const Ref helper = attribute_of(holders[i], kHelpers[i]);
     if (helper && PyCFunction_CheckExact(helper.get()))
       helpers().insert(reinterpret_cast<PyCFunctionObject*>(helper.get())->m_ml);
   }
-  const Ref operators = loaded("_operator");
+  const Ref operators = loaded_module("_operator");
   for (const char* name : kFunctions)
-    if (const Ref function = attribute(operators, name)) functions().insert(function.get());  // its module holds it
+    if (const Ref function = attribute_of(operators, name)) functions().insert(function.get());  // its module holds it
 }
 
 }  // namespace
@@ -113,20 +103,19 @@ bool is_loaded() noexcept {
 
 void find_library() noexcept {
   if (g_library != nullptr) return;
-  const Ref whole = loaded("mindspore"), module = loaded(kModule);
-  if (!whole || !module || !PyModule_Check(module.get())) return;
-  const Ref unfinished = attribute(attribute(whole, "__spec__"), "_initializing");
-  if (unfinished && PyObject_IsTrue(unfinished.get()) > 0) return;
+  const Ref whole = loaded_module("mindspore"), module = loaded_module(kModule);
+  if (!whole || !module || !PyModule_Check(module.get()) || is_being_imported(whole)) return;
   static Library found{};
-  const bool complete = take_type(&found.base, attribute(module, "TensorPy")) &&
-                        take_type(&found.tensor, attribute(loaded("mindspore.common.tensor"), "Tensor")) &&
-                        take_type(&found.parameter, attribute(loaded("mindspore.common.parameter"), "Parameter")) &&
-                        take_type(&found.dtype, attribute(attribute(module, "typing"), "Type"));
+  const bool complete =
+      take_type(&found.base, attribute_of(module, "TensorPy")) &&
+      take_type(&found.tensor, attribute_of(loaded_module("mindspore.common.tensor"), "Tensor")) &&
+      take_type(&found.parameter, attribute_of(loaded_module("mindspore.common.parameter"), "Parameter")) &&
+      take_type(&found.dtype, attribute_of(attribute_of(module, "typing"), "Type"));
   PyErr_Clear();
   if (!complete || PyType_IsSubtype(found.tensor, found.base) == 0) return;
   g_library = &found;
   add_callables(module);
-  add_dtypes(attribute(module, "typing"));
+  add_dtypes(attribute_of(module, "typing"));
 }
 
 bool is_class_of_tensors(const PyTypeObject* type) noexcept {

@@ -9,6 +9,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "common/imports.h"
 namespace pijit::numpy {
 namespace {
 
@@ -66,24 +67,6 @@ const void* identity_of(PyObject* callable) noexcept {
   return callable;
 }
 
-Ref module_named(const char* name) noexcept {
-  const Ref key = Ref::steal(PyUnicode_FromString(name));
-  return key ? Ref::steal(PyImport_GetModule(key.get())) : Ref();
-}
-
-Ref attribute_of(const Ref& object, const char* name) noexcept {
-  Ref found = Ref::steal(object ? PyObject_GetAttrString(object.get(), name) : nullptr);
-  if (!found) PyErr_Clear();
-  return found;
-}
-
-// A module is being imported still.
-bool is_unfinished(const Ref& module) noexcept {
-  const Ref spec = attribute_of(module, "__spec__");
-  const Ref state = attribute_of(spec, "_initializing");
-  return state && PyObject_IsTrue(state.get()) > 0;
-}
-
 template <class T>
 bool fill(T** place, const Ref& object) noexcept {
   *place = reinterpret_cast<T*>(new_reference(object.get()));  // it lasts
@@ -94,7 +77,7 @@ bool fill(T** place, const Ref& object) noexcept {
 void add_rules(bool draws) {
   for (const Row& row : kCallables) {
     if ((row.known.rule == Rule::kDraws) != draws) continue;
-    const Ref module = module_named(row.module);
+    const Ref module = loaded_module(row.module);
     std::istringstream names(row.names);
     for (std::string name; module && names >> name;) {
       const size_t dot = name.find('.');
@@ -112,7 +95,7 @@ void add_rules(bool draws) {
 }
 
 void add_bodies() {
-  const Ref module = module_named("numpy._core._methods");
+  const Ref module = loaded_module("numpy._core._methods");
   for (const auto& [method, function] : kBodies) {
     Ref body = attribute_of(module, function);
     PyObject* found = PyDict_GetItemString(g_library->array->tp_dict, method);
@@ -161,8 +144,8 @@ const Library* library() noexcept {
 
 void find_library() noexcept {
   if (g_library != nullptr) return;
-  const Ref module = module_named("numpy"), umath = module_named("numpy._core._multiarray_umath");
-  if (!module || !umath || is_unfinished(module)) return;
+  const Ref module = loaded_module("numpy"), umath = loaded_module("numpy._core._multiarray_umath");
+  if (!module || !umath || is_being_imported(module)) return;
   static Library found{};
   const Ref table = attribute_of(umath, "_ARRAY_API");
   void** api = table ? static_cast<void**>(PyCapsule_GetPointer(table.get(), nullptr)) : nullptr;
@@ -176,8 +159,8 @@ void find_library() noexcept {
       fill(&found.make_errors, attribute_of(umath, "_make_extobj")) &&
       fill(&found.tell_errors, attribute_of(umath, "_get_extobj_dict")) &&
       fill(&found.no_value, attribute_of(module, "_NoValue")) && fill(&found.add, attribute_of(module, "add")) &&
-      fill(&found.mean, attribute_of(module_named("numpy._core._methods"), "_mean")) &&
-      fill(&found.truth, attribute_of(module_named("_operator"), "truth"));
+      fill(&found.mean, attribute_of(loaded_module("numpy._core._methods"), "_mean")) &&
+      fill(&found.truth, attribute_of(loaded_module("_operator"), "truth"));
   PyErr_Clear();
   if (!complete || found.array != api[2]) return;
   constexpr size_t kMake = 94, kDtypeOf = 45, kScalar = 60, kSetBase = 282;
@@ -220,7 +203,7 @@ bool is_known_ufunc(PyObject* object) noexcept {
 }
 
 Ref ufunc_named(const char* name) noexcept {
-  return attribute_of(module_named("numpy._core._multiarray_umath"), name);
+  return attribute_of(loaded_module("numpy._core._multiarray_umath"), name);
 }
 
 Known known_callable(PyObject* callable) noexcept {
@@ -243,7 +226,7 @@ Known known_callable(PyObject* callable) noexcept {
 bool draws(PyObject* callable) noexcept {
   static bool looked = false;
   if (g_library == nullptr) return false;
-  if (!looked && module_named("numpy.random")) {
+  if (!looked && loaded_module("numpy.random")) {
     looked = true;
     add_rules(true);
   }
@@ -255,7 +238,7 @@ bool draws(PyObject* callable) noexcept {
 bool is_generator(PyObject* object) noexcept {
   static PyTypeObject* types[2];
   if (types[0] == nullptr) {
-    const Ref module = module_named("numpy.random");
+    const Ref module = loaded_module("numpy.random");
     fill(&types[0], attribute_of(module, "Generator"));
     fill(&types[1], attribute_of(module, "RandomState"));
     PyErr_Clear();

@@ -8,6 +8,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "common/imports.h"
 #include "common/ref.h"
 #include "cpython/keys.h"
 #include "cpython/objects.h"
@@ -72,24 +73,13 @@ struct Tables {
 };
 Tables* g_tables = nullptr;
 
-Ref module_by_name(const char* name) noexcept {
-  const Ref key = Ref::steal(PyUnicode_FromString(name));
-  return key ? Ref::steal(PyImport_GetModule(key.get())) : Ref();
-}
-
-Ref part_of(const Ref& object, const char* name) noexcept {
-  Ref found = Ref::steal(object ? PyObject_GetAttrString(object.get(), name) : nullptr);
-  if (!found) PyErr_Clear();
-  return found;
-}
-
 PyObject* keep(Tables& tables, Ref object) {
   tables.lasting.push_back(std::move(object));
   return tables.lasting.back().get();
 }
 
 PyTypeObject* keep_type(Tables& tables, const char* module, const char* name) {
-  PyObject* found = keep(tables, part_of(module_by_name(module), name));
+  PyObject* found = keep(tables, attribute_of(loaded_module(module), name));
   return found != nullptr && PyType_Check(found) ? reinterpret_cast<PyTypeObject*>(found) : nullptr;
 }
 
@@ -103,14 +93,14 @@ void add_types(Tables& tables) {
 
 void add_calls(Tables& tables) {
   for (const CallRow& row : kCalls) {
-    const Ref module = module_by_name(row.module);
+    const Ref module = loaded_module(row.module);
     std::istringstream owners(row.owners);
     const bool free = *row.owners == 0;
     for (std::string owner; free || owners >> owner;) {
-      const Ref holder = free ? Ref::borrow(module.get()) : part_of(module, owner.c_str());
+      const Ref holder = free ? Ref::borrow(module.get()) : attribute_of(module, owner.c_str());
       std::istringstream names(row.names);
       for (std::string name; holder && names >> name;) {
-        PyObject* found = keep(tables, part_of(holder, name.c_str()));
+        PyObject* found = keep(tables, attribute_of(holder, name.c_str()));
         if (found == nullptr) continue;
         tables.calls.insert(found);
         if (free && std::string_view(row.module) == "pandas") tables.makers.insert(found);
@@ -138,14 +128,9 @@ void add_functions(Tables& tables) {
 }
 
 bool is_supported(const Ref& module) noexcept {
-  const Ref version = part_of(module, "__version__");
+  const Ref version = attribute_of(module, "__version__");
   const char* text = version && PyUnicode_Check(version.get()) ? PyUnicode_AsUTF8(version.get()) : nullptr;
   return text != nullptr && text[0] == '3' && text[1] == '.';
-}
-
-bool is_being_imported(const Ref& module) noexcept {
-  const Ref state = part_of(part_of(module, "__spec__"), "_initializing");
-  return state && PyObject_IsTrue(state.get()) > 0;
 }
 
 PyObject* own(PyObject* object, PyObject* name) noexcept {
@@ -250,7 +235,7 @@ bool is_loaded() noexcept {
 void find_library() noexcept {
   static bool refused = false;
   if (g_tables != nullptr || refused) return;
-  const Ref module = module_by_name("pandas");
+  const Ref module = loaded_module("pandas");
   if (!module || numpy::library() == nullptr || is_being_imported(module)) return;
   refused = true;
   if (!is_supported(module)) return;
@@ -272,7 +257,7 @@ void find_library() noexcept {
                              {&tables.dtype, "dtype"},
                              {&tables.categories, "categories"}})
     *place = PyUnicode_InternFromString(name);
-  const Ref shortcuts = part_of(Ref::steal(PyImport_ImportModule("pijit._pandas")), "SHORTCUTS");
+  const Ref shortcuts = attribute_of(import_module("pijit._pandas"), "SHORTCUTS");
   if (PyErr_Occurred() != nullptr) PyErr_Clear();
   tables.shortcuts =
       shortcuts && PyDict_CheckExact(shortcuts.get()) ? keep(tables, Ref::borrow(shortcuts.get())) : nullptr;

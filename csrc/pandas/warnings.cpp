@@ -4,6 +4,7 @@
 // already would be given again.
 #include "pandas/warnings.h"
 
+#include "common/imports.h"
 #include "common/ref.h"
 
 namespace pijit::pandas {
@@ -25,9 +26,7 @@ struct Filters {
 const Filters& filters() noexcept {
   static const Filters all = [] {
     Filters made{};
-    const Ref module = Ref::steal(PyImport_ImportModule("warnings")),
-              types = Ref::steal(PyImport_ImportModule("types"));
-    const Ref space = Ref::steal(types ? PyObject_GetAttrString(types.get(), "SimpleNamespace") : nullptr);
+    const Ref module = import_module("warnings"), space = attribute_of(import_module("types"), "SimpleNamespace");
     const Ref matcher = Ref::steal(space ? PyObject_CallNoArgs(space.get()) : nullptr);
     const Ref question = Ref::steal(PyCFunction_New(&question_row, nullptr));
     if (module && matcher && question && PyObject_SetAttrString(matcher.get(), "match", question.get()) == 0) {

@@ -19,6 +19,20 @@ uint64_t number_bits(const Reg& number) noexcept;
 // The number as a new reference; null with an error set if memory is short.
 PyObject* number_object(const Reg& reg) noexcept;
 
+// The operands of a call as objects, those that are numbers in registers made anew, which `made` keeps. False, without an
+// error: memory is short.
+inline bool operands_of(const Vals& values, const Reg* regs, PyObject** operands, Ref* made) noexcept {
+  for (size_t i = 0; i < values.size(); ++i) {
+    operands[i] = values[i].object();
+    if (operands[i] != nullptr) continue;
+    const Reg& reg = regs[values[i].index()];
+    if (reg.rep != Rep::kObject) made[i] = Ref::steal(number_object(reg));
+    operands[i] = reg.rep == Rep::kObject ? reg.object : made[i].get();
+    if (operands[i] == nullptr) return PyErr_Clear(), false;
+  }
+  return true;
+}
+
 // How many operands it has.
 int scalar_arity(ScalarOp op) noexcept;
 

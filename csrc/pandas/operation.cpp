@@ -61,17 +61,9 @@ class Operation final : public AdapterOp {
     PyObject* room[kMostOperands + 1];  // the slot before the first is free, as vectorcall wants it
     PyObject** operands = room + 1;
     Ref made[kMostOperands];
-    for (size_t i = 0; i < operands_.size(); ++i) {
-      const Val value = operands_[i];
-      operands[i] = value.object();
-      if (operands[i] == nullptr) {
-        const Reg& reg = regs[value.index()];
-        if (reg.rep != Rep::kObject) made[i] = Ref::steal(number_object(reg));
-        operands[i] = reg.rep == Rep::kObject ? reg.object : made[i].get();
-      }
-      if (operands[i] == nullptr) return PyErr_Clear(), false;
+    if (!operands_of(operands_, regs, operands, made)) return false;
+    for (size_t i = 0; i < operands_.size(); ++i)
       if (!(derived_[i] ? kind_of(Py_TYPE(operands[i])) == Kind::kDerived : is_plain(operands[i]))) return false;
-    }
     PyObject* result = call(operands);
     if (result == nullptr) return PyErr_Clear(), false;
     if (Py_TYPE(result) != type_) return drop_reference(result), false;

@@ -66,16 +66,7 @@ const numpy::Array* rows_of(Recorder& recorder, Val value) {
 Val computed(Recorder& recorder, const char* module, const char* function, const Vals& args, PyTypeObject* type,
              PyObject* observed) {
   PyObject* callable = find_object(module, function);
-  if (callable == nullptr) return Val();
-  const Val out = add_reg(recorder, Rep::kObject, type, observed);
-  Node& node = emit_node(recorder, Op::kPure);
-  node.a = recorder.reads.owned(callable);
-  node.imm = reinterpret_cast<uintptr_t>(type);
-  node.out = out.index();
-  node.first = static_cast<uint32_t>(recorder.trace().operands.size());
-  node.count = static_cast<uint32_t>(args.size());
-  recorder.trace().operands.insert(recorder.trace().operands.end(), args.begin(), args.end());
-  return out;
+  return callable == nullptr ? Val() : emit_pure(recorder, recorder.reads.owned(callable), args, type, observed);
 }
 
 }  // namespace

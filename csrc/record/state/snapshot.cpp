@@ -186,6 +186,18 @@ Node& emit_node(Recorder& recorder, Op op) {
   return recorder.trace().nodes.back();
 }
 
+Val emit_pure(Recorder& recorder, Val callable, const Vals& args, PyTypeObject* type, PyObject* observed) {
+  const Val out = add_reg(recorder, Rep::kObject, type, observed);
+  Node& node = emit_node(recorder, Op::kPure);
+  node.a = callable;
+  node.imm = reinterpret_cast<uintptr_t>(type);
+  node.out = out.index();
+  node.first = static_cast<uint32_t>(recorder.trace().operands.size());
+  node.count = static_cast<uint32_t>(args.size());
+  recorder.trace().operands.insert(recorder.trace().operands.end(), args.begin(), args.end());
+  return out;
+}
+
 // Where it cannot be rebuilt, the frame is not left.
 void emit_exit_point(Recorder& recorder) {
   const uint32_t number = recorder.trace().exit_points++;

@@ -6,6 +6,9 @@ namespace pijit {
 
 // Nodes and snapshots (snapshot.cpp).
 Node& emit_node(Recorder&, Op op);  // with a snapshot at the start of the current instruction when the op may leave
+// A call of foreign code that only computes: the node, and the register with what it gives, of which the replay is left
+// where the class is another one.
+Val emit_pure(Recorder&, Val callable, const Vals& args, PyTypeObject* type, PyObject* observed);
 size_t level_to_leave(Recorder&);
 bool is_repeatable(Kernel&, ShadowFrame& frame);
 uint32_t snapshot_of(Recorder&, size_t level);

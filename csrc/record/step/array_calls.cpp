@@ -27,18 +27,6 @@ namespace {
 
 constexpr Py_ssize_t kMostItems = 32;  // of a result that is looked into
 
-Val node_of(Recorder& recorder, PyObject* callable, const Vals& args, PyObject* observed) {
-  const Val out = add_reg(recorder, Rep::kObject, Py_TYPE(observed), observed);
-  Node& node = emit_node(recorder, Op::kPure);
-  node.a = Val::constant(callable);
-  node.imm = reinterpret_cast<uintptr_t>(Py_TYPE(observed));
-  node.out = out.index();
-  node.first = static_cast<uint32_t>(recorder.trace().operands.size());
-  node.count = static_cast<uint32_t>(args.size());
-  recorder.trace().operands.insert(recorder.trace().operands.end(), args.begin(), args.end());
-  return out;
-}
-
 bool is_plain_number(PyObject* object) noexcept {
   return PyLong_CheckExact(object) || PyFloat_CheckExact(object) || PyBool_Check(object) ||
          PyComplex_CheckExact(object);
@@ -49,31 +37,32 @@ Val number(Recorder& recorder, Val value, PyObject* observed) {
   return unboxed.is_null() ? value : unboxed;
 }
 
-Val shadow_of(Recorder& recorder, Val value, PyObject* object);
+}  // namespace
 
-// A tuple or list that the call has made: so many items, each in a register of its own.
-Val shadow_of_items(Recorder& recorder, Val value, PyObject* object) {
+Val items_of_result(Recorder& recorder, Val value, PyObject* object, Val (*known)(Recorder&, Val, PyObject*)) {
   static PyObject* const length = find_object("builtins", "len");
   const bool tuple = PyTuple_CheckExact(object);
   const Py_ssize_t size = PySequence_Fast_GET_SIZE(object);
   const Ref count = Ref::steal(PyLong_FromSsize_t(size));
-  if (!count) return Val();
+  if (!count) return PyErr_Clear(), Val();
   const Val kept = recorder.reads.owned(count.get());
-  const Val counted = number(recorder, node_of(recorder, length, {value}, kept.object()), kept.object());
-  if (recorder.force_const(counted, kept.object()).is_null()) return Val();
+  const Val counted = emit_pure(recorder, Val::constant(length), {value}, &PyLong_Type, kept.object());
+  if (recorder.force_const(number(recorder, counted, kept.object()), kept.object()).is_null()) return Val();
+  const Val item_of = Val::constant(operator_function(SiteKind::kSubscr, 0));
   Vals items;
   for (Py_ssize_t i = 0; i < size; ++i) {
     PyObject* item = PySequence_Fast_GET_ITEM(object, i);
     const Ref place = Ref::steal(PyLong_FromSsize_t(i));
-    if (!place) return Val();
-    const Val at = recorder.reads.owned(place.get());
-    items.push_back(
-        shadow_of(recorder, node_of(recorder, operator_function(SiteKind::kSubscr, 0), {value, at}, item), item));
+    if (!place) return PyErr_Clear(), Val();
+    const Val taken = emit_pure(recorder, item_of, {value, recorder.reads.owned(place.get())}, Py_TYPE(item), item);
+    items.push_back(known(recorder, taken, item));
     if (items.back().is_null()) return Val();
   }
   return new_sequence(recorder, tuple ? VirtualKind::kTuple : VirtualKind::kList, Py_TYPE(object), items.data(),
                       items.size());
 }
+
+namespace {
 
 // What the recorder knows of a result in a register. Null: stopped.
 Val shadow_of(Recorder& recorder, Val value, PyObject* object) {
@@ -88,7 +77,7 @@ Val shadow_of(Recorder& recorder, Val value, PyObject* object) {
   }
   const bool sequence = PyTuple_CheckExact(object) || PyList_CheckExact(object);
   if (!sequence || PySequence_Fast_GET_SIZE(object) > kMostItems) return value;
-  return shadow_of_items(recorder, value, object);
+  return items_of_result(recorder, value, object, shadow_of);
 }
 
 }  // namespace

@@ -43,15 +43,11 @@ Invoke compute(Recorder& recorder, ShadowFrame& frame, PyObject* callable, const
     real.push_back(materialize(recorder, value));
     if (!recorder.live()) return Invoke::kStopped;
   }
-  const Val out = add_reg(recorder, Rep::kObject, nullptr, nullptr);
-  Node& node = emit_node(recorder, Op::kPure);
-  node.a = is_lasting(callable) ? recorder.reads.owned(callable) : Val::constant(callable);
+  const Val called = is_lasting(callable) ? recorder.reads.owned(callable) : Val::constant(callable);
+  const Val out = emit_pure(recorder, called, real, nullptr, nullptr);
+  Node& node = recorder.trace().nodes.back();
   if (names != nullptr) node.b = recorder.reads.owned(names);
   node.aux = names == nullptr ? 0 : static_cast<uint32_t>(PyTuple_GET_SIZE(names));
-  node.out = out.index();
-  node.first = static_cast<uint32_t>(recorder.trace().operands.size());
-  node.count = static_cast<uint32_t>(real.size());
-  recorder.trace().operands.insert(recorder.trace().operands.end(), real.begin(), real.end());
   const auto at = static_cast<uint32_t>(recorder.trace().nodes.size() - 1);
   observe(frame, pops, take_computed);
   frame.pending.x = out;

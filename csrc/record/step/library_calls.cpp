@@ -41,44 +41,6 @@ bool is_simple(PyObject* object, int depth = 0) noexcept {
          std::all_of(items, items + size, [&](PyObject* each) { return is_simple(each, depth + 1); });
 }
 
-Val part_of(Recorder& recorder, PyObject* callable, const Vals& args, PyObject* observed) {
-  const Val out = add_reg(recorder, Rep::kObject, Py_TYPE(observed), observed);
-  Node& node = emit_node(recorder, Op::kPure);
-  node.a = Val::constant(callable);
-  node.imm = reinterpret_cast<uintptr_t>(Py_TYPE(observed));
-  node.out = out.index();
-  node.first = static_cast<uint32_t>(recorder.trace().operands.size());
-  node.count = static_cast<uint32_t>(args.size());
-  recorder.trace().operands.insert(recorder.trace().operands.end(), args.begin(), args.end());
-  return out;
-}
-
-Val known_result(Recorder& recorder, Val value, PyObject* object);
-
-// So many items, each in a register of its own. Null: stopped.
-Val known_items(Recorder& recorder, Val value, PyObject* object) {
-  static PyObject* const length = find_object("builtins", "len");
-  const bool tuple = PyTuple_CheckExact(object);
-  const Py_ssize_t size = PySequence_Fast_GET_SIZE(object);
-  const Ref count = Ref::steal(PyLong_FromSsize_t(size));
-  if (!count) return PyErr_Clear(), Val();
-  const Val kept = recorder.reads.owned(count.get());
-  const Val counted = recorder.unbox(part_of(recorder, length, {value}, kept.object()), kept.object());
-  if (counted.is_null() || recorder.force_const(counted, kept.object()).is_null()) return Val();
-  Vals items;
-  for (Py_ssize_t i = 0; i < size; ++i) {
-    PyObject* item = PySequence_Fast_GET_ITEM(object, i);
-    const Ref place = Ref::steal(PyLong_FromSsize_t(i));
-    if (!place) return PyErr_Clear(), Val();
-    const Val at = recorder.reads.owned(place.get());
-    const Val taken = part_of(recorder, operator_function(SiteKind::kSubscr, 0), {value, at}, item);
-    items.push_back(known_result(recorder, taken, item));
-    if (items.back().is_null()) return Val();
-  }
-  return new_sequence(recorder, tuple ? VirtualKind::kTuple : VirtualKind::kList, Py_TYPE(object), items.data(),
-                      items.size());
-}
-
 // What the recorder knows of a result, from its class on. Null: stopped.
 Val known_result(Recorder& recorder, Val value, PyObject* object) {
   const bool fixed = object == Py_None || mindspore::is_dtype(object);
@@ -95,7 +57,7 @@ Val known_result(Recorder& recorder, Val value, PyObject* object) {
     const Val number = recorder.unbox(value, object);
     return number.is_null() ? value : number;
   }
-  if (!mindspore::is_tensor(object)) return known_items(recorder, value, object);
+  if (!mindspore::is_tensor(object)) return items_of_result(recorder, value, object, known_result);
   if (!cpython::has_own_attributes(object)) recorder.foreign.of_library.push_back(value.index());
   return value;
 }

@@ -131,16 +131,8 @@ bool compute_scalars(Recorder& recorder, ShadowFrame& frame, SiteKind kind, int 
 namespace {
 
 // What a function of C says of the values, and said while it was recorded.
-Val ask(Recorder& recorder, PyObject* function, std::initializer_list<Val> values, bool answer) {
-  const Val said = add_reg(recorder, Rep::kObject, &PyBool_Type, answer ? Py_True : Py_False);
-  Node& node = emit_node(recorder, Op::kPure);
-  node.a = Val::constant(function);
-  node.imm = reinterpret_cast<uintptr_t>(&PyBool_Type);
-  node.out = said.index();
-  node.first = static_cast<uint32_t>(recorder.trace().operands.size());
-  node.count = static_cast<uint32_t>(values.size());
-  for (Val value : values) recorder.trace().operands.push_back(value);
-  return said;
+Val ask(Recorder& recorder, PyObject* function, const Vals& values, bool answer) {
+  return emit_pure(recorder, Val::constant(function), values, &PyBool_Type, answer ? Py_True : Py_False);
 }
 
 // A replay leaves where the answer is another one.

@@ -444,15 +444,20 @@ class Arrays:
                 made[value.name] = replace(value, dtype=found.dtype.name, shape=tuple(found.shape), device="cpu")
         if not made:
             return graph
-        nodes = tuple(
-            replace(
-                node,
-                arguments={name: replaced(each, made) for name, each in node.arguments.items()},
-                results=replaced(node.results, made),
-            )
-            for node in graph.nodes
+        return with_types(graph, made)
+
+
+def with_types(graph: Graph, made: Mapping[str, Value]) -> Graph:
+    """The graph whose results have other types: `made` has them, by their names."""
+    nodes = tuple(
+        replace(
+            node,
+            arguments={name: replaced(each, made) for name, each in node.arguments.items()},
+            results=replaced(node.results, made),
         )
-        return replace(graph, nodes=nodes, outputs=replaced(graph.outputs, made))
+        for node in graph.nodes
+    )
+    return replace(graph, nodes=nodes, outputs=replaced(graph.outputs, made))
 
 
 def _import_torch() -> None:

@@ -14,10 +14,10 @@ from dataclasses import replace
 from typing import Any
 
 from pijit.errors import ExportError
-from pijit.graph.build.array_values import tensor_of
+from pijit.graph.build.array_values import tensor_of, with_types
 from pijit.graph.build.known_calls import is_number, is_tensor
 from pijit.graph.build.opaque_objects import UNKNOWN, Known, Opaque
-from pijit.graph.model import Graph, Token, Value, place_of, replaced
+from pijit.graph.model import Graph, Token, Value, place_of
 from pijit.graph.run import bind, caller
 from pijit.graph.torch_calls import NUMBERS
 
@@ -300,15 +300,7 @@ class Tensors:
                     )
         if not made:
             return graph
-        nodes = tuple(
-            replace(
-                node,
-                arguments={name: replaced(each, made) for name, each in node.arguments.items()},
-                results=replaced(node.results, made),
-            )
-            for node in graph.nodes
-        )
-        return replace(graph, nodes=nodes, outputs=replaced(graph.outputs, made))
+        return with_types(graph, made)
 
     def _between(self, graph: Graph) -> dict[str, Any]:
         """What stands between the operators of one call, where torch has not said what it is."""

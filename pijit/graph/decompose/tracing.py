@@ -31,7 +31,7 @@ def apart() -> Iterator[None]:
     from torch._dynamo.convert_frame import compile_lock
 
     _install()
-    if getattr(_here, "apart", False):
+    if _is_apart():
         yield
         return
     while True:
@@ -50,6 +50,10 @@ def apart() -> Iterator[None]:
         _unforked.release()
 
 
+def _is_apart() -> bool:
+    return getattr(_here, "apart", False)
+
+
 @functools.cache
 def _install() -> None:
     os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork)
@@ -58,12 +62,12 @@ def _install() -> None:
 
 
 def _before_fork() -> None:
-    if not getattr(_here, "apart", False):  # what is traced may fork
+    if not _is_apart():  # what is traced may fork
         _unforked.acquire()
 
 
 def _after_fork() -> None:
-    if not getattr(_here, "apart", False):
+    if not _is_apart():
         _unforked.release()
 
 
@@ -73,7 +77,7 @@ def _install_tracer() -> None:
     theirs = PythonKeyTracer.trace
 
     def trace(self: Any, root: Any, concrete_args: Any = None) -> Any:
-        if not getattr(_here, "apart", False) or not hasattr(root, "__code__"):
+        if not _is_apart() or not hasattr(root, "__code__"):
             return theirs(self, root, concrete_args)
         return _graph_of(self, root, concrete_args)
 
@@ -93,12 +97,12 @@ def _install_compiler() -> None:
     def setup_compilation_env() -> Iterator[Any]:
         with environment() as backend:
             # By identity, Dynamo tells compilers apart.
-            yield functools.partial(backend) if getattr(_here, "apart", False) else backend
+            yield functools.partial(backend) if _is_apart() else backend
 
     @functools.wraps(reasons)
     def get_and_maybe_log_recompilation_reasons(*args: Any, **kwargs: Any) -> list[str]:
         # For a log, Dynamo asks each compiled function, those of other compilers as well.
-        return [] if getattr(_here, "apart", False) else reasons(*args, **kwargs)
+        return [] if _is_apart() else reasons(*args, **kwargs)
 
     utils.setup_compilation_env = setup_compilation_env
     convert_frame.get_and_maybe_log_recompilation_reasons = get_and_maybe_log_recompilation_reasons

@@ -10,11 +10,13 @@ import gc
 import importlib.util
 import os
 import sys
+import warnings
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 
@@ -116,3 +118,23 @@ def no_collections() -> Iterator[None]:
     gc.disable()
     yield
     gc.enable()
+
+
+@pytest.fixture
+def outcome(seen: Callable[[Any], Any]) -> Callable[..., tuple[Any, ...]]:
+    """What a call gives or raises, what it warns of and for which line, and what its arguments are afterwards.
+
+    A directory whose tests take it has a fixture `seen`: all that a program can see of a value.
+    """
+
+    def run(function: Callable[..., Any], *args: Any) -> tuple[Any, ...]:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            try:
+                result = seen(function(*args))
+            except Exception as error:
+                result = type(error), str(error)
+        told = [(each.category, str(each.message), each.filename, each.lineno) for each in caught]
+        return result, told, [seen(arg) for arg in args]
+
+    return run

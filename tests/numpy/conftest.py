@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,10 +12,8 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-Outcome = tuple[Any, ...]
 
-
-def seen(value: Any) -> Any:
+def seen_value(value: Any) -> Any:
     """A result as bits: class, dtype, shape, strides, flags, bytes."""
     if isinstance(value, np.ndarray):
         content = value.tolist() if value.dtype.hasobject else value.tobytes()
@@ -25,22 +22,10 @@ def seen(value: Any) -> Any:
     if isinstance(value, np.generic):
         return type(value), value.dtype, value.tobytes()
     if isinstance(value, (tuple, list)):
-        return type(value), [seen(item) for item in value]
+        return type(value), [seen_value(item) for item in value]
     return type(value), repr(value)
 
 
 @pytest.fixture
-def outcome() -> Callable[..., Outcome]:
-    """What a call gives or raises, what it warns of and for which line, and what its arguments are afterwards."""
-
-    def run(function: Callable[..., Any], *args: Any) -> Outcome:
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            try:
-                result = seen(function(*args))
-            except Exception as error:
-                result = type(error), str(error)
-        told = [(each.category, str(each.message), each.filename, each.lineno) for each in caught]
-        return result, told, [seen(arg) for arg in args]
-
-    return run
+def seen() -> Callable[[Any], Any]:
+    return seen_value

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,17 +17,15 @@ except ImportError:  # an environment without them
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-Outcome = tuple[Any, ...]
-
 
 def seen_index(index: Any) -> Any:
     return type(index), index.dtype, list(index.names), repr(index.tolist())
 
 
-def seen(value: Any) -> Any:
+def seen_value(value: Any) -> Any:
     """A result: class, dtypes, names, labels, values to the bit."""
     if isinstance(value, pd.DataFrame):
-        columns = [seen(value.iloc[:, i]) for i in range(value.shape[1])]
+        columns = [seen_value(value.iloc[:, i]) for i in range(value.shape[1])]
         return type(value), seen_index(value.columns), seen_index(value.index), columns, value.attrs, value.flags
     if isinstance(value, pd.Series):
         array = value.to_numpy()
@@ -42,24 +39,12 @@ def seen(value: Any) -> Any:
     if isinstance(value, np.generic):
         return type(value), value.dtype, value.tobytes()
     if isinstance(value, (tuple, list)):
-        return type(value), [seen(item) for item in value]
+        return type(value), [seen_value(item) for item in value]
     if isinstance(value, dict):
-        return type(value), [(key, seen(item)) for key, item in value.items()]
+        return type(value), [(key, seen_value(item)) for key, item in value.items()]
     return type(value), repr(value)
 
 
 @pytest.fixture
-def outcome() -> Callable[..., Outcome]:
-    """What a call gives or raises, what it warns of and for which line, and what its arguments are afterwards."""
-
-    def run(function: Callable[..., Any], *args: Any) -> Outcome:
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            try:
-                result = seen(function(*args))
-            except Exception as error:
-                result = type(error), str(error)
-        told = [(each.category, str(each.message), each.filename, each.lineno) for each in caught]
-        return result, told, [seen(arg) for arg in args]
-
-    return run
+def seen() -> Callable[[Any], Any]:
+    return seen_value
